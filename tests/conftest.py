@@ -1,0 +1,30 @@
+"""Fixtures of all tests; a test that leaves global state changed fails."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from tests.devices import array, device, dtype, tensor
+
+__all__ = ["array", "device", "dtype", "tensor"]
+
+
+def _global_state() -> dict[str, object]:
+    return {
+        "default dtype": ndl.default_dtype(),
+        "default device": ndl.default_device(),
+        "recording": ndl.is_grad_enabled(),
+        "LAZY_MODE": ndl.autograd.LAZY_MODE,
+        "NumPy's error state": np.geterr(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _same_start_same_end() -> Iterator[None]:
+    """Seed the global generator, and hold every test to leave the package's settings as they were."""
+    np.random.seed(0)
+    before = _global_state()
+    yield
+    assert _global_state() == before, "this test, or what it ran, left global state changed"
