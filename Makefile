@@ -1,0 +1,38 @@
+# Every target makes .venv where it is missing and installs what it needs into it, once; nothing outside it changes.
+# PYTHON chooses the interpreter, ARGS is handed on: make train ARGS="--epochs 5"
+PYTHON ?= python3
+ARGS ?=
+RUN := .venv/bin/python
+
+.PHONY: train test test-all lint clean
+.DELETE_ON_ERROR:
+
+train: .venv/apps.installed
+	$(RUN) apps/train_cnn.py $(ARGS)
+
+test: .venv/test.installed
+	$(RUN) -m pytest -q -m "not slow" $(ARGS)
+
+test-all: .venv/test.installed
+	$(RUN) -m pytest -q $(ARGS)
+
+lint: .venv/dev.installed
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+
+clean:
+	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# .venv/NAME.installed: the package, editable, with the extra NAME of pyproject.toml.
+.venv/%.installed: pyproject.toml setup.py | $(RUN)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+$(RUN):
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo 'needle needs Python 3.10 or later; name one: make PYTHON=python3.12'; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo 'This Python cannot make virtual environments: apt install python3-venv (Debian, Ubuntu),'; \
+	      echo 'or name another one: make PYTHON=/path/to/python3'; exit 1; }
+	"$(PYTHON)" -m venv .venv
