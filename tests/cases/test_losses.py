@@ -23,7 +23,9 @@ def test_sm01_logsumexp_keeps_the_small_term(tensor, axes):
     assert_close(ops.logsoftmax(logits), [[-np.log(2), -np.log(2)]])
 
 
-@pytest.mark.parametrize("logits, expected", [([0, -1e30], [1, 0]), ([0, -np.inf], [1, 0]), ([1000, 0, -1000], [1, 0, 0])])
+@pytest.mark.parametrize(
+    "logits, expected", [([0, -1e30], [1, 0]), ([0, -np.inf], [1, 0]), ([1000, 0, -1000], [1, 0, 0])]
+)
 def test_sm05_masked_logits(tensor, logits, expected):
     z = tensor([logits])
     y = ops.softmax(z)

@@ -102,7 +102,9 @@ def test_na15_too_large_an_allocation(device, array, shape):
 
 @pytest.mark.parametrize("optimizer", [ndl.optim.SGD, ndl.optim.Adam, ndl.optim.AdamW])
 def test_na17_float32_stays(device, optimizer):
-    model = nn.Sequential(nn.Linear(3, 4, device=device), nn.BatchNorm1d(4, device=device), nn.Linear(4, 2, device=device))
+    model = nn.Sequential(
+        nn.Linear(3, 4, device=device), nn.BatchNorm1d(4, device=device), nn.Linear(4, 2, device=device)
+    )
     opt = optimizer(model.parameters(), lr=0.1, weight_decay=0.01)
     loss = nn.SoftmaxLoss()(model(ndl.Tensor(np.ones((2, 3)), device=device)), ndl.Tensor([0, 1], device=device))
     loss.backward()

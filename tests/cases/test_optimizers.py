@@ -62,7 +62,9 @@ def test_op09_parameters_in_lists_and_dicts():
     expected = [linear.weight, linear.bias, named["a"], named["b"][0]]
     for _ in range(2):
         found = model.parameters()
-        assert isinstance(found, list) and len(found) == 4 and all(p is q for p, q in zip(found, expected))
+        assert (
+            isinstance(found, list) and len(found) == 4 and all(p is q for p, q in zip(found, expected, strict=False))
+        )
     dropout = model.blocks["deep"][0][0]
     model.eval()
     assert dropout.training is False and linear.training is False
