@@ -1,0 +1,189 @@
+"""Reverse-mode differentiation: topological order, the backward pass, and whether operations are recorded.
+
+Everything here works on nodes as `needle.autograd` defines them (`op`, `inputs`, `requires_grad`); it knows no op.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from needle.errors import GradientError
+
+if TYPE_CHECKING:
+    from needle.autograd import Op, Value
+
+
+class _State(threading.local):
+    """What belongs to one thread."""
+
+    recording = True
+    changed: Collection[Value] = ()  # values that the gradient being computed must not read
+
+
+state = _State()
+
+
+class _Recording(contextlib.ContextDecorator):
+    """Switch recording for a block or a function, and back again whatever happens; nestable and re-usable."""
+
+    _value: bool
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(state.recording)
+        state.recording = self._value
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        state.recording = self._before.pop()
+
+    def _recreate_cm(self) -> _Recording:  # a decorated function may run in several threads at once
+        return type(self)()
+
+
+class no_grad(_Recording):
+    """Record nothing in this block, in this thread: results are leaves that require no gradient.
+
+    >>> import needle as ndl
+    >>> x = ndl.Tensor([3.0])
+    >>> with ndl.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
+
+    _value = False
+
+
+class enable_grad(_Recording):
+    """Record in this block, inside a `no_grad` block too.
+
+    >>> import needle as ndl
+    >>> x = ndl.Tensor([3.0])
+    >>> with ndl.no_grad(), ndl.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
+
+    _value = True
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread.
+
+    >>> is_grad_enabled()
+    True
+    """
+    return state.recording
+
+
+def find_topo_sort(node_list: Iterable[Value], stop: Collection[Value] = ()) -> list[Value]:
+    """Sort the nodes below `node_list` so that inputs come first.
+
+    Post-order: the inputs of a node in their order, then the node; each node once. An explicit stack, so that a
+    chain of any length works. The inputs of nodes in `stop` are not visited.
+
+    >>> import needle as ndl
+    >>> x = ndl.Tensor([3.0])
+    >>> y = x * x + x
+    >>> [node.op for node in find_topo_sort([y])][0] is None, find_topo_sort([y])[-1] is y
+    (True, True)
+    """
+    order: list[Value] = []
+    seen: set[Value] = set()
+    for root in node_list:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack = [(root, iter(() if root in stop else root.inputs))]
+        while stack:
+            node, inputs = stack[-1]
+            for value in inputs:
+                if value not in seen:
+                    seen.add(value)
+                    stack.append((value, iter(() if value in stop else value.inputs)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+def propagate(
+    gradients: Mapping[Value, Any],
+    visit: Callable[[Value, Any], None],
+    *,
+    stop: Collection[Value] = (),
+    freed: Op | None = None,
+) -> None:
+    """Carry the gradients of some outputs back through the graph, calling `visit(node, gradient)` at each node.
+
+    A gradient that arrives more than once is summed, and dropped as soon as it has been handed on. With `freed`, each
+    node's op is replaced by it once it has been used, so that memory is given back on the way.
+    """
+    order = find_topo_sort(gradients, stop)
+    pending = dict(gradients)
+    while order:
+        node = order.pop()
+        gradient = pending.pop(node, None)
+        if gradient is None:
+            continue
+        for hook in tuple(node.hooks.values()):
+            replacement = hook(gradient)
+            gradient = gradient if replacement is None else replacement
+        visit(node, gradient)
+        if node.op is None or node in stop:
+            continue
+        for value, part in zip(node.inputs, _input_gradients(node, gradient)):
+            if part is not None and value.requires_grad:
+                pending[value] = pending[value] + part if value in pending else part
+        if freed is not None:
+            node.op, node.inputs = freed, ()
+
+
+def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
+    """What node's op says its inputs' gradients are; checked."""
+    op = node.op
+    assert op is not None
+    changed = [value for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
+    outer, state.changed = state.changed, (*state.changed, *changed)
+    try:
+        gradients = op.gradient_as_tuple(gradient, node)
+    finally:
+        state.changed = outer
+    name = type(op).__name__
+    if len(gradients) != len(node.inputs):
+        raise GradientError(
+            f"{name}.gradient returned {len(gradients)} gradients for {len(node.inputs)} inputs; return one per input"
+        )
+    for index, (value, part) in enumerate(zip(node.inputs, gradients)):
+        if part is None:
+            continue
+        if not isinstance(part, value.kind):
+            raise GradientError(
+                f"{name}.gradient returned a {type(part).__name__} for input {index}; return a {value.kind.__name__}"
+            )
+        if part.shape != value.shape:
+            raise GradientError(
+                f"{name}.gradient returned shape {part.shape} for input {index} of shape {value.shape}; "
+                "a gradient has the shape of its input (sum over the axes that were broadcast)"
+            )
+    return gradients
+
+
+def check_unchanged(value: Value) -> None:
+    """Raise where the gradient being computed needs a value that was written to after the forward pass read it."""
+    if any(value is changed for changed in state.changed):
+        made_by = "a leaf" if value.op is None else f"the result of {type(value.op).__name__}"
+        raise GradientError(
+            f"backward needs a tensor of shape {value.shape} ({made_by}) that was changed in place or by setting "
+            "`.data` after the forward pass read it; compute the output again before calling backward()"
+        )

@@ -1,0 +1,32 @@
+"""The errors needle raises. Each message names the op, the rule, the sizes and the remedy."""
+
+
+class ShapeError(ValueError, AssertionError):
+    """Shapes, axes or sizes that do not fit together.
+
+    Course code asserts where it checks shapes, so this is an AssertionError too.
+    """
+
+
+class BoundsError(ShapeError, IndexError):
+    """An index or a label outside its range."""
+
+
+class DTypeError(TypeError):
+    """A dtype, or a kind of argument, that an operation cannot take."""
+
+
+class DeviceError(RuntimeError):
+    """A device that is not there, or operands on different devices."""
+
+
+class GradientError(RuntimeError):
+    """A gradient that cannot be computed, or one that an op returned wrongly."""
+
+
+class FileFormatError(ValueError):
+    """A data file or checkpoint that is truncated, corrupt or of a foreign format."""
+
+
+class MissingExtraError(ImportError):
+    """An optional library that is not installed; the message says which extra brings it."""

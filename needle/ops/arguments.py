@@ -1,0 +1,98 @@
+"""What the front functions of ops do to their arguments: check, make constants, promote, broadcast."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from needle import backend_ndarray as nd
+from needle.autograd import NDArray, Tensor
+from needle.backend_ndarray.layout import broadcast_shapes
+from needle.errors import DTypeError, ShapeError
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a Python number, a NumPy scalar or an ndarray of shape ()."""
+    return isinstance(value, (numbers.Real, np.generic)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def number(op: str, name: str, value: Any) -> Any:
+    """Give `value` as a Python number, or raise."""
+    if not is_number(value):
+        raise DTypeError(f"{op}: {name} must be a number, got a {type(value).__name__}")
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
+    """Give `value` back if it is a Tensor, else raise."""
+    if isinstance(value, Tensor):
+        return value
+    kind = type(value)
+    text = f"{op}: {name} must be a {Tensor.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}"
+    if kind.__name__ in ("Tensor", "Parameter"):
+        raise DTypeError(f"{text}; the package was imported under two names, import it as `needle` only")
+    raise DTypeError(f"{text}; wrap it in needle.Tensor")
+
+
+def constant(op: str, value: Any, like: Tensor) -> Tensor:
+    """Make what stands beside the Tensor `like` a Tensor: numbers and arrays become constants on its device.
+
+    A number, or an ndarray beside a float tensor, takes that tensor's dtype; an NDArray keeps its own.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, NDArray):
+        return Tensor.make_const(value)
+    if is_number(value):
+        value = number(op, "operand", value)
+        keeps = like.dtype.kind == "f" or not isinstance(value, float)
+        return Tensor.make_const(nd.full((), value, dtype=like.dtype if keeps else None, device=like.device))
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return Tensor(value, dtype=like.dtype if like.dtype.kind == "f" else None, device=like.device, requires_grad=False)
+    return tensor(op, value, "operand")
+
+
+def promote(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Bring tensors to their common dtype, as NumPy does; a cast is recorded only where dtypes differ."""
+    dtype = tensors[0].dtype
+    if all(t.dtype == dtype for t in tensors):
+        return tensors
+    dtype = np.result_type(*[t.dtype for t in tensors])
+    return tuple([t if t.dtype == dtype else t.astype(dtype) for t in tensors])
+
+
+def broadcast(op: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Bring tensors to their common shape; a BroadcastTo is recorded only where shapes differ."""
+    shape = tensors[0].shape
+    if all(t.shape == shape for t in tensors):
+        return tensors
+    shape = broadcast_shapes(op, *[t.shape for t in tensors])
+    return tuple([t if t.shape == shape else t.broadcast_to(shape) for t in tensors])
+
+
+def operands(op: str, a: Any, b: Any) -> tuple[Tensor, ...]:
+    """Bring the two operands of an elementwise op together: constants made, dtypes promoted, shapes broadcast."""
+    if not isinstance(a, Tensor):
+        a = constant(op, a, tensor(op, b, "one operand"))
+    else:
+        b = constant(op, b, a)
+    return broadcast(op, *promote(a, b))
+
+
+def integer(op: str, name: str, value: Any, least: int) -> int:
+    """Give a whole number of at least `least` as an int, or raise."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise DTypeError(f"{op}: {name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ShapeError(f"{op}: {name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def pair(op: str, name: str, value: Any, least: int) -> tuple[int, int]:
+    """Give an int, or a pair of ints for (height, width), as a pair; each at least `least`."""
+    both = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(both) != 2:
+        raise ShapeError(f"{op}: {name} must be a number or a pair (height, width), got {value!r}")
+    return integer(op, name, both[0], least), integer(op, name, both[1], least)

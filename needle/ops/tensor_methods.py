@@ -1,0 +1,101 @@
+"""The one table of Tensor's operators and methods. Importing this module installs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from needle.autograd import NDArray, Tensor, TensorTuple
+from needle.ops import cast, comparison, elementwise, indexing, linalg, reduce, selection, shape, transfer, tuples
+from needle.ops.activation import relu, sigmoid, tanh
+from needle.ops.arguments import is_number, number
+
+
+def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
+    """An operator: with a number, `scalar_op`; with a Tensor or an array, `tensor_op`; else not ours."""
+
+    def operator(a: Tensor, b: Any) -> Any:
+        if is_number(b):
+            return scalar_op(a, number(name, "operand", b))
+        return tensor_op(a, b) if isinstance(b, (Tensor, NDArray, np.ndarray, list)) else NotImplemented
+
+    return operator
+
+
+def _tensor_operator(tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
+    return _operator(tensor_op.__name__, tensor_op, tensor_op)
+
+
+def _subtract(a: Tensor, b: Any) -> Tensor:
+    """a + (-b), as graphs record it."""
+    return elementwise.add(a, elementwise.negate(b) if isinstance(b, Tensor) else -b)
+
+
+def _reversed(tensor_op: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda a, b: tensor_op(b, a)
+
+
+def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A method that takes its shape or axes as one tuple or as separate numbers."""
+
+    def method(a: Tensor, *sizes: Any) -> Tensor:
+        return function(a, sizes[0] if len(sizes) == 1 else sizes)
+
+    return method
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "__add__": _operator("add", elementwise.add_scalar, elementwise.add),
+    "__radd__": _operator("add", elementwise.add_scalar, elementwise.add),
+    "__sub__": _operator("sub", lambda a, c: elementwise.add_scalar(a, -c), _subtract),
+    "__rsub__": lambda a, b: -a + b,
+    "__mul__": _operator("multiply", elementwise.mul_scalar, elementwise.multiply),
+    "__rmul__": _operator("multiply", elementwise.mul_scalar, elementwise.multiply),
+    "__truediv__": _operator("divide", elementwise.divide_scalar, elementwise.divide),
+    "__rtruediv__": _tensor_operator(_reversed(elementwise.divide)),
+    "__pow__": _operator("power", elementwise.power_scalar, elementwise.power),
+    "__rpow__": _tensor_operator(_reversed(elementwise.power)),
+    "__neg__": elementwise.negate,
+    "__abs__": elementwise.abs,
+    "__matmul__": linalg.matmul,
+    "__rmatmul__": _reversed(linalg.matmul),
+    "__lt__": comparison.less,
+    "__le__": comparison.less_equal,
+    "__gt__": comparison.greater,
+    "__ge__": comparison.greater_equal,
+    "__getitem__": indexing.getitem,
+    "abs": elementwise.abs,
+    "exp": elementwise.exp,
+    "log": elementwise.log,
+    "sqrt": elementwise.sqrt,
+    "clip": selection.clip,
+    "astype": cast.astype,
+    "to": transfer.to_device,
+    "relu": relu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+    "sum": reduce.summation,
+    "mean": reduce.mean,
+    "var": reduce.var,
+    "max": reduce.max,
+    "min": reduce.min,
+    "argmax": reduce.argmax,
+    "cumsum": reduce.cumsum,
+    "reshape": _with_shape(shape.reshape),
+    "broadcast_to": _with_shape(shape.broadcast_to),
+    "permute": _with_shape(shape.permute),
+    "transpose": shape.transpose,
+    "squeeze": shape.squeeze,
+    "unsqueeze": shape.unsqueeze,
+    "flip": shape.flip,
+    "matmul": linalg.matmul,
+    "T": property(shape.reverse_axes),
+}
+
+for _name, _method in METHODS.items():
+    setattr(Tensor, _name, _method)
+
+TensorTuple.__getitem__ = tuples.tuple_get_item  # type: ignore[method-assign, assignment]
+TensorTuple.__add__ = tuples.tuple_add  # type: ignore[method-assign, assignment]
