@@ -1,0 +1,124 @@
+"""Batches of a data set as Tensors, shuffled and read ahead where asked."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from needle.autograd import Tensor
+from needle.data.dataset import Dataset, NDArrayDataset, Sample
+from needle.errors import DTypeError, ShapeError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class DataLoader:
+    """Iterate over a data set in batches: tuples of Tensors that need no gradient.
+
+    Each `iter()` is independent, and draws its permutation then, from NumPy's global generator. The last batch may be
+    short; `drop_last` leaves it out. `device` and `dtype` are those of the Tensors (labels too are float32 by default).
+
+    `prefetch=n` reads up to n batches ahead in a background thread. Only `Dataset.read` runs there; transforms, and all
+    their random draws, stay in the thread that iterates, in item order and at the moment the batch is asked for, so
+    every batch and every dropout mask is the same with and without it. What `read` raises is raised where one iterates.
+
+    >>> from needle.data import NDArrayDataset
+    >>> loader = DataLoader(NDArrayDataset(np.arange(5.0), np.arange(5)), batch_size=2)
+    >>> len(loader), [x.numpy().tolist() for x, y in loader]
+    (3, [[0.0, 1.0], [2.0, 3.0], [4.0]])
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | Sequence[Sample],
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        drop_last: bool = False,
+        prefetch: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.dataset = dataset
+        self.batch_size = _at_least(1, "batch_size", batch_size)
+        self.shuffle = shuffle
+        self.drop_last = drop_last
+        self.prefetch = _at_least(0, "prefetch", prefetch)
+        self.device = device
+        self.dtype = dtype
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        # Not a generator: the permutation is drawn here, not at the first batch.
+        size = len(self.dataset)
+        order = np.random.permutation(size) if self.shuffle else np.arange(size)
+        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        return self._batches([order[start : start + self.batch_size] for start in starts])
+
+    def _batches(self, orders: list[npt.NDArray[np.intp]]) -> Iterator[tuple[Tensor, ...]]:
+        read, finish = _read_and_finish(self.dataset)
+        for stored in _read_ahead(read, orders, self.prefetch) if self.prefetch else map(read, orders):
+            yield tuple(
+                Tensor(array, device=self.device, dtype=self.dtype, requires_grad=False) for array in finish(stored)
+            )
+
+
+def _read_and_finish(dataset: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Sequence[Any]]]:
+    """Return the part of fetching a batch that may run in another thread, and the rest of it."""
+    if not isinstance(dataset, Dataset) or type(dataset).__getitem__ is not Dataset.__getitem__:
+        # A __getitem__ of the user's may draw random numbers: all of it belongs to the iterating thread.
+        return _identity, lambda indices: _stack([dataset[int(i)] for i in indices])
+    if isinstance(dataset, NDArrayDataset):
+        return dataset.read, dataset.finish
+    return (
+        lambda indices: [dataset.read(int(i)) for i in indices],
+        lambda samples: _stack([dataset.finish(sample) for sample in samples]),
+    )
+
+
+def _identity(x: T) -> T:
+    return x
+
+
+def _stack(samples: list[Any]) -> list[npt.NDArray[Any]]:
+    """Stack samples, tuples of equally shaped arrays, along a new first axis."""
+    for sample in samples:
+        if not isinstance(sample, tuple | list):
+            raise DTypeError(f"DataLoader: a sample is a {type(sample).__name__}; let it be a tuple of arrays")
+    try:
+        return [np.stack(entries) for entries in zip(*samples, strict=True)]
+    except ValueError:
+        shapes = sorted({tuple(np.shape(entry) for entry in sample) for sample in samples})
+        raise ShapeError(f"DataLoader: samples of one batch differ in shape, {shapes}; make them of one size") from None
+
+
+def _read_ahead(read: Callable[[T], R], keys: Iterable[T], depth: int) -> Iterator[R]:
+    """Yield read(key) for every key in order, up to `depth` of them read beforehand by one background thread."""
+    remaining = iter(keys)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="needle-loader") as reader:
+        pending = deque(reader.submit(read, key) for key in islice(remaining, depth))
+        try:
+            while pending:
+                batch = pending.popleft().result()
+                pending.extend(reader.submit(read, key) for key in islice(remaining, 1))
+                yield batch
+        finally:  # the loop was left early: what has not begun is not begun, and `with` joins the thread
+            for future in pending:
+                future.cancel()
+
+
+def _at_least(least: int, name: str, value: int) -> int:
+    if operator.index(value) < least:
+        raise ShapeError(f"DataLoader: {name} {value} is below {least}; use an integer of at least {least}")
+    return value

@@ -1,0 +1,62 @@
+"""Random changes of an image, (H,W,C), drawn from NumPy's global generator so that one seed fixes them."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from needle.errors import ShapeError
+
+
+class Transform:
+    """A change of one image, (H,W,C)."""
+
+    def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        raise NotImplementedError(f"{type(self).__name__} must define __call__")
+
+
+@dataclass
+class RandomFlipHorizontal(Transform):
+    """Mirror an image left to right with probability p.
+
+    >>> RandomFlipHorizontal(p=1)(np.arange(3).reshape(1, 3, 1)).ravel().tolist()
+    [2, 1, 0]
+    """
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise ShapeError(f"RandomFlipHorizontal: p = {self.p} is no probability; use a number from 0 to 1")
+
+    def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.flip(x, axis=1) if np.random.rand() < self.p else x
+
+
+@dataclass
+class RandomCrop(Transform):
+    """Shift an image by up to `padding` pixels along each axis, as if cropped from one padded with zeros.
+
+    out[i, j] = image[i + shift_x, j + shift_y], zeros outside, both shifts uniform in -padding..padding.
+
+    >>> np.random.seed(0)
+    >>> RandomCrop(padding=1)(np.arange(1, 10).reshape(3, 3, 1))[:, :, 0].tolist()
+    [[0, 0, 0], [1, 2, 3], [4, 5, 6]]
+    """
+
+    padding: int = 3
+
+    def __post_init__(self) -> None:
+        if operator.index(self.padding) < 0:
+            raise ShapeError(f"RandomCrop: padding {self.padding} is negative; use 0 or more")
+
+    def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        shift_x, shift_y = np.random.randint(-self.padding, self.padding + 1, size=2)
+        top, left = self.padding + shift_x, self.padding + shift_y
+        height, width = x.shape[:2]
+        margin = ((self.padding, self.padding),) * 2 + ((0, 0),) * (x.ndim - 2)
+        return np.pad(x, margin)[top : top + height, left : left + width]

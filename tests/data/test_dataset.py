@@ -1,0 +1,73 @@
+"""Data sets by index, and their transforms."""
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle.data import Dataset, ImageDataset, NDArrayDataset
+
+
+def double(image):
+    return image * 2
+
+
+class Stored(Dataset):
+    def __len__(self):
+        return 3
+
+    def read(self, index):
+        return np.full(2, float(index)), index
+
+
+def test_read_is_followed_by_the_transforms_in_order():
+    image, label = Stored([double, lambda x: x + 1])[2]
+    assert image.tolist() == [5, 5] and label == 2
+
+
+def test_without_transforms_the_sample_is_as_read():
+    assert Stored()[1][0].tolist() == [1, 1] == Stored([])[1][0].tolist()
+
+
+@pytest.mark.parametrize("use", [len, lambda dataset: dataset[0]])
+def test_a_dataset_says_what_it_lacks(use):
+    with pytest.raises(NotImplementedError, match="Dataset must define"):
+        use(Dataset())
+
+
+def test_nd_array_dataset_takes_arrays_of_every_kind():
+    data = NDArrayDataset(np.arange(6).reshape(3, 2), ndl.Tensor([4, 5, 6]), [7, 8, 9])
+    assert len(data) == 3
+    assert [np.asarray(entry).tolist() for entry in data[1]] == [[2, 3], 5, 8]
+    assert [entry.tolist() for entry in data[1:]] == [[[2, 3], [4, 5]], [5, 6], [8, 9]]
+    assert [entry.tolist() for entry in data[np.array([2, 0])]] == [[[4, 5], [0, 1]], [6, 4], [9, 7]]
+    with pytest.raises(IndexError):
+        data[3]
+
+
+@pytest.mark.parametrize("arrays", [(), (np.ones(3), np.ones(4)), (np.float64(1),)])
+def test_nd_array_dataset_needs_one_length(arrays):
+    with pytest.raises(ndl.ShapeError, match="NDArrayDataset: arrays of shapes"):
+        NDArrayDataset(*arrays)
+
+
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_images_are_transformed_one_by_one_as_hwc(channels_first):
+    images, seen = np.arange(5 * 4 * 3 * 2.0).reshape(5, 4, 3, 2), []
+
+    def transform(image):
+        seen.append(image.shape)
+        return image * 2
+
+    data = ImageDataset(images, np.arange(5), [transform], channels_first)
+    expected = np.moveaxis(images, -1, 1) * 2 if channels_first else images * 2
+    image, label = data[1]
+    assert (image == expected[1]).all() and label == 1
+    batch, labels = data[1:4]
+    assert (batch == expected[1:4]).all() and labels.tolist() == [1, 2, 3]
+    assert (data[[4, 0]][0] == expected[[4, 0]]).all()
+    assert set(seen) == {(4, 3, 2)} and len(seen) == 1 + 3 + 2
+
+
+def test_an_empty_slice_of_images_stays_empty():
+    data = ImageDataset(np.zeros((5, 4, 3, 2)), np.arange(5), [double])
+    assert data[5:][0].shape == (0, 4, 3, 2)

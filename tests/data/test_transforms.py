@@ -1,0 +1,58 @@
+"""Random transforms: what they draw, in which order, and what they do to the image."""
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle.data import RandomCrop, RandomFlipHorizontal, Transform
+
+IMAGE = np.arange(1.0, 5 * 4 * 2 + 1).reshape(5, 4, 2)
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1])
+def test_flip_mirrors_axis_1_where_rand_is_below_p(p):
+    np.random.seed(5)
+    flipped = [RandomFlipHorizontal(p)(IMAGE) for _ in range(20)]
+    np.random.seed(5)
+    for image in flipped:
+        expected = IMAGE[:, ::-1] if np.random.rand() < p else IMAGE
+        assert (image == expected).all()
+
+
+@pytest.mark.parametrize("padding", [0, 1, 3, 7])
+def test_crop_shifts_and_fills_with_zeros(padding):
+    np.random.seed(6)
+    cropped = [RandomCrop(padding)(IMAGE) for _ in range(30)]
+    np.random.seed(6)
+    for image in cropped:
+        shift_x, shift_y = np.random.randint(low=-padding, high=padding + 1, size=2)
+        expected = np.zeros_like(IMAGE)
+        for i in range(5):
+            for j in range(4):
+                if 0 <= i + shift_x < 5 and 0 <= j + shift_y < 4:
+                    expected[i, j] = IMAGE[i + shift_x, j + shift_y]
+        assert (image == expected).all() and image.dtype == IMAGE.dtype
+
+
+@pytest.mark.parametrize("transform", [RandomFlipHorizontal(0.5), RandomCrop(2)])
+def test_the_image_handed_in_stays_as_it_is(transform):
+    image = IMAGE.copy()
+    for _ in range(10):
+        transform(image)
+    assert (image == IMAGE).all()
+
+
+def test_reprs_name_the_setting():
+    assert repr(RandomCrop(2)) == "RandomCrop(padding=2)"
+    assert repr(RandomFlipHorizontal()) == "RandomFlipHorizontal(p=0.5)"
+
+
+def test_wrong_settings_raise():
+    with pytest.raises(ndl.ShapeError, match=r"p = 1\.5 is no probability"):
+        RandomFlipHorizontal(1.5)
+    with pytest.raises(ndl.ShapeError, match="padding -1 is negative"):
+        RandomCrop(-1)
+    with pytest.raises(TypeError):
+        RandomCrop(1.5)
+    with pytest.raises(NotImplementedError, match="Transform must define __call__"):
+        Transform()(IMAGE)
