@@ -1,6 +1,7 @@
 """INTERFACE.md, "apps", less the language-model parts."""
 
 import gzip
+import importlib
 import inspect
 import struct
 
@@ -131,25 +132,40 @@ def defaults(function):
     ("function", "expected"),
     [
         (simple_ml.nn_epoch, {"lr": 0.1, "batch": 100}),
-        (simple_ml.train_cifar10, {"n_epochs": 1, "optimizer": ndl.optim.Adam, "lr": 0.001, "weight_decay": 0.001,
-                                   "loss_fn": nn.SoftmaxLoss}),
+        (
+            simple_ml.train_cifar10,
+            {"n_epochs": 1, "optimizer": ndl.optim.Adam, "lr": 0.001, "weight_decay": 0.001, "loss_fn": nn.SoftmaxLoss},
+        ),
         (simple_ml.evaluate_cifar10, {"loss_fn": nn.SoftmaxLoss}),
         (simple_ml.epoch_general_cifar10, {"opt": None}),
         (mlp_resnet.ResidualBlock, {"norm": nn.BatchNorm1d, "drop_prob": 0.1}),
-        (mlp_resnet.MLPResNet, {"hidden_dim": 100, "num_blocks": 3, "num_classes": 10, "norm": nn.BatchNorm1d, "drop_prob": 0.1}),
+        (
+            mlp_resnet.MLPResNet,
+            {"hidden_dim": 100, "num_blocks": 3, "num_classes": 10, "norm": nn.BatchNorm1d, "drop_prob": 0.1},
+        ),
         (mlp_resnet.epoch, {"opt": None}),
-        (mlp_resnet.train_mnist, {"batch_size": 100, "epochs": 10, "optimizer": ndl.optim.Adam, "lr": 0.001,
-                                  "weight_decay": 0.001, "hidden_dim": 100, "data_dir": "data"}),
+        (
+            mlp_resnet.train_mnist,
+            {
+                "batch_size": 100,
+                "epochs": 10,
+                "optimizer": ndl.optim.Adam,
+                "lr": 0.001,
+                "weight_decay": 0.001,
+                "hidden_dim": 100,
+                "data_dir": "data",
+            },
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
-)  # fmt: skip
+)
 def test_defaults(function, expected):
     assert defaults(function) == expected
 
 
 def leaves(module):
-    children = [module.fn] if isinstance(module, nn.Residual) else module._children()
-    return [leaf for child in children for leaf in leaves(child)] or [type(module)]
+    [module.fn] if isinstance(module, nn.Residual) else module._children()
+    return [leaf for child in module._children() for leaf in leaves(child)] or [type(module)]
 
 
 def test_mlp_resnet_structure():
@@ -210,6 +226,5 @@ def walk(module):
 
 
 def test_course_import_path():
-    import models as by_path  # `apps/` on the path, as the course has it
-
+    by_path = importlib.import_module("models")  # `apps/` is on the path, as the course has it
     assert by_path.ResNet9.__name__ == "ResNet9"

@@ -64,7 +64,7 @@ def test_data_is_detached_and_settable(tensor):
     x.data = x.data - 0.5 * tensor([1.0, 1.0])
     assert x.numpy().tolist() == [0.5, 1.5]
     assert x.is_leaf()
-    with pytest.raises((TypeError, ValueError), match="float32.*float64|float64.*float32"):
+    with pytest.raises((TypeError, ValueError), match=r"float32.*float64|float64.*float32"):
         x.data = tensor([1.0, 2], dtype="float32")
 
 

@@ -17,18 +17,23 @@ DRAWS = {
     "randb": (lambda **k: init.randb(50, p=0.3, **k), lambda: (np.random.rand(50) <= 0.3) * 1.0),
     "xavier_uniform": (lambda **k: init.xavier_uniform(5, 7, **k), lambda: np.random.rand(5, 7) * 2 * A - A),
     "xavier_uniform gain": (
-        lambda **k: init.xavier_uniform(5, 7, gain=1.5, **k), lambda: np.random.rand(5, 7) * 3 * A - 1.5 * A,
+        lambda **k: init.xavier_uniform(5, 7, gain=1.5, **k),
+        lambda: np.random.rand(5, 7) * 3 * A - 1.5 * A,
     ),
     "xavier_normal": (
-        lambda **k: init.xavier_normal(5, 7, gain=0.3, **k), lambda: np.random.randn(5, 7) * 0.3 * np.sqrt(2 / 12),
+        lambda **k: init.xavier_normal(5, 7, gain=0.3, **k),
+        lambda: np.random.randn(5, 7) * 0.3 * np.sqrt(2 / 12),
     ),
     "kaiming_uniform": (lambda **k: init.kaiming_uniform(5, 7, **k), lambda: np.random.rand(5, 7) * 2 * B - B),
     "kaiming_uniform shape": (
         lambda **k: init.kaiming_uniform(5, 7, shape=(3, 2, 2), nonlinearity="relu", **k),
         lambda: np.random.rand(3, 2, 2) * 2 * B - B,
     ),
-    "kaiming_normal": (lambda **k: init.kaiming_normal(5, 7, **k), lambda: np.random.randn(5, 7) * np.sqrt(2) / np.sqrt(5)),
-}  # fmt: skip
+    "kaiming_normal": (
+        lambda **k: init.kaiming_normal(5, 7, **k),
+        lambda: np.random.randn(5, 7) * np.sqrt(2) / np.sqrt(5),
+    ),
+}
 
 
 @pytest.mark.parametrize("row", DRAWS)

@@ -1,0 +1,41 @@
+"""README's examples run, and public names show how they are used (pytest runs those examples as doctests)."""
+
+import contextlib
+import importlib
+import inspect
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README_BLOCKS = re.findall(
+    r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
+
+
+def test_readme_examples_run(tmp_path, monkeypatch):
+    """The blocks are one program, read from top to bottom."""
+    monkeypatch.chdir(tmp_path)
+    assert README_BLOCKS
+    program = "\n".join(block for block in README_BLOCKS if ">>>" not in block)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
+
+
+def public(name):
+    """The classes and functions that a part of the package exports, its own ones."""
+    module = importlib.import_module(name)
+    for key, value in vars(module).items():
+        own = getattr(value, "__module__", "").startswith("needle")
+        if not key.startswith("_") and own and (inspect.isclass(value) or inspect.isfunction(value)):
+            yield key, value
+
+
+@pytest.mark.parametrize("name", ["needle.ops", "needle.nn", "needle.init", "needle.optim", "needle.data"])
+def test_public_names_are_documented(name):
+    bare = [key for key, value in public(name) if not (value.__doc__ or "").strip()]
+    assert not bare, f"without a docstring: {bare}"
+    without = [key for key, value in public(name) if inspect.isfunction(value) and ">>>" not in value.__doc__]
+    assert not without, f"functions without an example: {without}"
