@@ -1,0 +1,36 @@
+"""Conversion between dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from needle.autograd import NDArray, Tensor, TensorOp
+
+
+class Cast(TensorOp):
+    """Convert to another dtype; the gradient is converted back to that of a floating input."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+
+    def compute(self, a: NDArray) -> NDArray:
+        return a.astype(self.dtype)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        dtype = node.inputs[0].dtype
+        return astype(out_grad, dtype) if dtype.kind == "f" else out_grad  # an int would cut the gradient off
+
+
+def astype(a: Tensor, dtype: Any) -> Tensor:
+    """Convert to `dtype`; the tensor itself where it has that dtype. Conversion to an int or bool has no gradient.
+
+    >>> import needle as ndl
+    >>> astype(ndl.Tensor([1.5, -2.5]), "int64").numpy().tolist()
+    [1, -2]
+    """
+    dtype = np.dtype(dtype)
+    if a.dtype == dtype:
+        return a
+    return Cast(dtype)(a if dtype.kind == "f" else a.detach())

@@ -1,0 +1,107 @@
+"""Indexing as NumPy does it, `take` and `gather`. Where an element is taken twice, its gradients add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from needle import backend_ndarray as nd
+from needle.autograd import NDArray, Tensor, TensorOp
+from needle.backend_ndarray.layout import normalize_axes
+from needle.errors import DTypeError, ShapeError
+from needle.ops.arguments import tensor
+
+
+class GetItem(TensorOp):
+    """Take the elements at an index: ints, slices, None, Ellipsis, integer and boolean arrays."""
+
+    def __init__(self, index: tuple[Any, ...]) -> None:
+        self.index = index
+
+    def compute(self, a: NDArray) -> NDArray:
+        return a.select(self.index)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return AddAt(self.index, node.inputs[0].shape)(out_grad)
+
+
+class AddAt(TensorOp):
+    """Add elements into zeros of a given shape at an index: the adjoint of GetItem."""
+
+    def __init__(self, index: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+        self.index, self.shape = index, shape
+
+    def compute(self, a: NDArray) -> NDArray:
+        out = nd.full(self.shape, 0, dtype=a.dtype, device=a.device)
+        out.add_at(self.index, a)
+        return out
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return GetItem(self.index)(out_grad)
+
+
+def getitem(a: Tensor, index: Any) -> Tensor:
+    """Index as NumPy does: `a[index]`. An int drops its axis; arrays of ints (of any dtype with whole values) copy.
+
+    >>> import needle as ndl
+    >>> a = ndl.Tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> getitem(a, (0, slice(None, None, -1))).numpy().tolist(), a[[0, 0, 1], 1].numpy().tolist()
+    ([2.0, 1.0], [2.0, 2.0, 4.0])
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    return GetItem(tuple([_plain("getitem", item) for item in items]))(tensor("getitem", a))
+
+
+def _plain(op: str, item: Any) -> Any:
+    """Copy an array that an index is made of, so that nobody else can change it; leave other entries."""
+    if not isinstance(item, (Tensor, NDArray, np.ndarray, list)):
+        return item
+    array = np.array(item)
+    return array if array.dtype.kind == "b" else whole_numbers(op, array)
+
+
+def whole_numbers(op: str, indices: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give indices of any real dtype, if they are whole numbers, as int64."""
+    array = np.asarray(indices)
+    if array.dtype.kind not in "iuf" or (array.dtype.kind == "f" and (array != np.floor(array)).any()):
+        raise DTypeError(f"{op}: indices must be whole numbers, got an array of dtype {array.dtype}")
+    return array.astype(np.int64)
+
+
+def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
+    """Take the entries at `indices`, an array of any shape, along an axis (of the flattened tensor without one).
+
+    The result has the shape of `indices` in the place of the axis, as `numpy.take` gives it.
+
+    >>> import needle as ndl
+    >>> take(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), [1, 1, 0], axis=0).numpy().tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    """
+    if axis is None:
+        a, axis = tensor("take", a).reshape(-1), 0
+    (axis,) = normalize_axes(axis, tensor("take", a).ndim, "take")
+    return GetItem((*[slice(None)] * axis, whole_numbers("take", indices)))(a)
+
+
+def gather(a: Tensor, axis: int, indices: Any) -> Tensor:
+    """Take, at each place, the entry at indices[place] along an axis, as `torch.gather`.
+
+    For axis 1 of a matrix: out[i, j] = a[i, indices[i, j]]. `indices` has a's number of axes, and along the others
+    it is no longer than `a`; the result has its shape.
+
+    >>> import needle as ndl
+    >>> gather(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), 1, [[1], [0]]).numpy().tolist()
+    [[2.0], [3.0]]
+    """
+    (axis,) = normalize_axes(axis, tensor("gather", a).ndim, "gather")
+    places = whole_numbers("gather", indices)
+    others = [n for other, n in enumerate(a.shape) if other != axis]
+    if places.ndim != a.ndim or any(m > n for m, n in zip(np.delete(places.shape, axis), others, strict=True)):
+        raise ShapeError(
+            f"gather: indices of shape {places.shape} do not fit shape {a.shape}; "
+            f"they need its number of axes and, but for axis {axis}, at most its lengths"
+        )
+    mesh: list[Any] = list(np.ogrid[tuple([slice(n) for n in places.shape])])
+    mesh[axis] = places
+    return GetItem(tuple(mesh))(a)
