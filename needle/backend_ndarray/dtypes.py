@@ -1,0 +1,143 @@
+"""The dtypes arrays may have, the default one, and how they combine."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from needle.errors import DeviceError, DTypeError
+
+DType: TypeAlias = "np.dtype[Any]"
+Number: TypeAlias = "bool | int | float"
+
+FLOAT32, FLOAT64, INT64, INT32, UINT8, BOOL = DTYPES = tuple(
+    np.dtype(name) for name in ("float32", "float64", "int64", "int32", "uint8", "bool")
+)
+
+BACKEND = os.environ.get("NEEDLE_BACKEND", "nd")
+"""`nd`, or `np`: the NumPy device by default, and the dtype of what comes in kept."""
+
+if BACKEND not in ("nd", "np"):
+    raise DeviceError(f"NEEDLE_BACKEND={BACKEND!r} is unknown; set it to 'nd' or 'np'")
+
+_default = FLOAT64 if BACKEND == "np" else FLOAT32
+
+
+def default_dtype() -> DType:
+    """Give the floating dtype of what is made from numbers without a dtype.
+
+    >>> default_dtype().name
+    'float32'
+    """
+    return _default
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Change the default dtype.
+
+    Raises:
+        DTypeError: `dtype` is neither float32 nor float64.
+    """
+    global _default
+    wanted = as_dtype(dtype)
+    if wanted.kind != "f":
+        raise DTypeError(f"set_default_dtype: {wanted} is no floating dtype; use float32 or float64")
+    _default = wanted
+
+
+def as_dtype(dtype: Any, op: str = "dtype") -> DType:
+    """Give a dtype named by a string, a NumPy type or a dtype.
+
+    Raises:
+        DTypeError: arrays cannot have it.
+
+    >>> as_dtype("float32") == np.float32
+    True
+    """
+    if dtype is None:
+        return _default
+    try:
+        return DTYPES[DTYPES.index(np.dtype(dtype).newbyteorder("="))]
+    except (TypeError, ValueError):
+        names = ", ".join(known.name for known in DTYPES)
+        raise DTypeError(f"{op}: arrays cannot have dtype {dtype}; choose one of {names}") from None
+
+
+def incoming_dtype(values: np.ndarray[Any, Any], op: str) -> DType:
+    """Give the dtype an array gets that is made from `values` without a dtype: see `BACKEND`."""
+    if values.dtype.kind not in "fiub":
+        raise DTypeError(f"{op}: cannot hold values of dtype {values.dtype}; give real numbers")
+    if BACKEND == "np":
+        return as_dtype(values.dtype, op)
+    return FLOAT32 if values.dtype == FLOAT32 else _default
+
+
+def as_number(value: Any) -> Number | None:
+    """Give a Python number, NumPy scalar or 0-d ndarray as a Python number; None for anything else.
+
+    >>> import numpy as np
+    >>> as_number(np.float32(0.5)), as_number(np.array(3)), as_number([3])
+    (0.5, 3, None)
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item() if value.dtype.kind in "iub" else float(value) if value.dtype.kind == "f" else None
+    return value if isinstance(value, (int, float)) else None
+
+
+def arithmetic_dtype(op: str, a: DType, b: DType | Number) -> DType:
+    """Give the dtype in which an array of dtype `a` and an array of dtype `b`, or a number `b`, combine.
+
+    Arrays promote as in NumPy. A number leaves a floating dtype as it is, and an integer dtype too if it is an int.
+    Bools act as 0 and 1 of the default dtype, unless the other operand's dtype says more.
+
+    >>> arithmetic_dtype("add", FLOAT32, FLOAT64).name, arithmetic_dtype("add", FLOAT32, 2.5).name
+    ('float64', 'float32')
+    """
+    if isinstance(b, np.dtype):
+        return _default if a.kind == b.kind == "b" else _promoted(a, b)
+    if a.kind == "f":
+        return a
+    if a.kind == "b":
+        return _default
+    if isinstance(b, float):
+        return FLOAT64
+    if not _holds(a, b):
+        raise DTypeError(f"{op}: {b} is outside the range of {a}; convert the array with astype first")
+    return a
+
+
+def division_dtype(op: str, a: DType, b: DType | Number) -> DType:
+    """Give the dtype of a true division: integers divide as float64."""
+    dtype = arithmetic_dtype(op, a, b)
+    return dtype if dtype.kind == "f" else FLOAT64
+
+
+def comparison_dtype(op: str, a: DType, b: DType | Number) -> DType:
+    """Give the dtype in which operands are compared, so that no number is rounded to an integer dtype first."""
+    if isinstance(b, np.dtype):
+        return _promoted(a, b)
+    if a.kind == "f" or isinstance(b, bool):
+        return a
+    if a.kind == "b":
+        return _default
+    return a if isinstance(b, int) and _holds(a, b) else FLOAT64
+
+
+def real_dtype(a: DType) -> DType:
+    """Give the dtype of exp, log, ... of an array: its own if floating."""
+    if a.kind == "f":
+        return a
+    return _default if a.kind == "b" else FLOAT64
+
+
+def _holds(integers: DType, number: int) -> bool:
+    limits = np.iinfo(integers)
+    return bool(limits.min <= number <= limits.max)
+
+
+@lru_cache(maxsize=64)
+def _promoted(a: DType, b: DType) -> DType:
+    return as_dtype(np.result_type(a, b))

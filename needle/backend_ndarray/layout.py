@@ -1,0 +1,246 @@
+"""Shapes, strides and axes: pure arithmetic on tuples of ints. Strides count elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from operator import index
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from needle.errors import ShapeError
+
+if TYPE_CHECKING:
+    from needle.backend_ndarray.kernels import View
+
+Shape: TypeAlias = tuple[int, ...]
+Strides: TypeAlias = tuple[int, ...]
+
+
+def as_shape(op: str, shape: int | Iterable[int]) -> Shape:
+    """Give a shape as a tuple of Python ints; an int is the length of a single axis.
+
+    Raises:
+        ShapeError: a length is negative or not an integer.
+
+    >>> as_shape("empty", 3), as_shape("empty", [2, 3])
+    ((3,), (2, 3))
+    """
+    lengths: Any = shape if isinstance(shape, Iterable) else (shape,)
+    try:
+        result = tuple([index(length) for length in lengths])
+    except TypeError:
+        raise ShapeError(f"{op}: a shape is made of integers, got {shape!r}") from None
+    if result and min(result) < 0:
+        raise ShapeError(f"{op}: lengths must not be negative, got shape {result}")
+    return result
+
+
+@lru_cache(maxsize=4096)
+def compact_strides(shape: Shape) -> Strides:
+    """Give the strides of a row-major array without gaps.
+
+    >>> compact_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = []
+    step = 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+@lru_cache(maxsize=4096)
+def dense_strides(shape: Shape, strides: Strides) -> Strides | None:
+    """Give the strides of a fresh array in the same memory order; None unless these fill memory without gaps.
+
+    >>> dense_strides((2, 3, 4), (12, 1, 3))
+    (12, 1, 3)
+    >>> dense_strides((2, 3), (6, 2)) is None
+    True
+    """
+    compact = compact_strides(shape)
+    if 0 in shape:
+        return compact
+    filled = 1
+    for stride, length in sorted((stride, length) for stride, length in zip(strides, shape) if length != 1):
+        if stride != filled:
+            return None
+        filled *= length
+    # The stride along an axis of length 1 says nothing, so it must not keep row-major memory from being compact.
+    row_major = all(length == 1 or stride == fits for length, stride, fits in zip(shape, strides, compact))
+    return compact if row_major else strides
+
+
+def is_dense(shape: Shape, strides: Strides) -> bool:
+    """Whether the elements fill a stretch of memory without gaps or overlaps, in any order of the axes.
+
+    >>> is_dense((2, 3), (1, 2)), is_dense((2, 3), (0, 1)), is_dense((2, 3), (3, -1))
+    (True, False, False)
+    """
+    return dense_strides(shape, strides) is not None
+
+
+def like_strides(shape: Shape, arrays: Iterable[View]) -> Strides:
+    """Give the strides of an elementwise result: the memory order of the first dense operand of that shape.
+
+    Row-major where there is none, like NumPy's K order.
+    """
+    for array in arrays:
+        if array._shape == shape and (strides := dense_strides(shape, array._strides)) is not None:
+            return strides
+    return compact_strides(shape)
+
+
+@lru_cache(maxsize=4096)
+def ordered_strides(shape: Shape, strides: Strides) -> Strides:
+    """Give compact strides for `shape` whose axes lie in memory in the order that `strides` has.
+
+    >>> ordered_strides((2, 5, 4, 4), (27, 1, 9, 3))  # N,C,H,W in N,H,W,C memory, grown to 5 channels
+    (80, 1, 20, 5)
+    """
+    result = [0] * len(shape)
+    step = 1
+    for axis in sorted(reversed(range(len(shape))), key=lambda axis: abs(strides[axis])):
+        result[axis] = step
+        step *= shape[axis]
+    return tuple(result)
+
+
+def normalize_axes(axes: int | Iterable[int] | None, ndim: int, op: str) -> tuple[int, ...]:
+    """Give axes as non-negative ints in the order given; None stands for all.
+
+    Raises:
+        ShapeError: an axis is out of range, named twice, or no integer.
+
+    >>> normalize_axes((-1, 0), 3, "sum")
+    (2, 0)
+    """
+    if axes is None:
+        return tuple(range(ndim))
+    given: Any = axes if isinstance(axes, Iterable) else (axes,)
+    result = []
+    for axis in given:
+        try:
+            position = index(axis)
+        except TypeError:
+            raise ShapeError(f"{op}: axes are integers, got {axes!r}") from None
+        if not -ndim <= position < ndim:
+            raise ShapeError(f"{op}: axis {position} is out of range for {ndim} dimensions")
+        result.append(position % ndim)
+    if len(set(result)) != len(result):
+        raise ShapeError(f"{op}: axes {axes} name an axis of {ndim} dimensions twice")
+    return tuple(result)
+
+
+@lru_cache(maxsize=4096)
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """Give the shape that all broadcast to, by NumPy's rule.
+
+    Raises:
+        ShapeError: there is none.
+
+    >>> broadcast_shapes("add", (4, 1), (3,))
+    (4, 3)
+    """
+    ndim = max(map(len, shapes))
+    result = []
+    for lengths in zip(*[(1,) * (ndim - len(shape)) + shape for shape in shapes]):
+        longer = set(lengths) - {1}
+        if len(longer) > 1:
+            raise ShapeError(
+                f"{op}: shapes {' and '.join(map(str, shapes))} do not broadcast; "
+                "aligned from the right, lengths must be equal or 1"
+            )
+        result.append(longer.pop() if longer else 1)
+    return tuple(result)
+
+
+@lru_cache(maxsize=4096)
+def broadcast_strides(op: str, shape: Shape, strides: Strides, target: Shape) -> Strides:
+    """Give the strides that read an array of `shape` as one of `target`: 0 along repeated axes.
+
+    Raises:
+        ShapeError: `shape` does not broadcast to `target`.
+
+    >>> broadcast_strides("broadcast_to", (3, 1), (1, 1), (2, 3, 4))
+    (0, 1, 0)
+    """
+    added = len(target) - len(shape)
+    if added < 0 or any(length not in (1, wanted) for length, wanted in zip(shape, target[added:])):
+        raise ShapeError(
+            f"{op}: shape {shape} does not broadcast to {target}; "
+            "aligned from the right, its lengths must be 1 or those of the target"
+        )
+    return (0,) * added + tuple([0 if length == 1 else stride for length, stride in zip(shape, strides)])
+
+
+def fill_in_shape(shape: Shape, new_shape: Iterable[int]) -> Shape:
+    """Give `new_shape` with its -1, if it has one, replaced by the length that fits.
+
+    Raises:
+        ShapeError: the sizes differ, more than one length is -1, or a length is no integer.
+
+    >>> fill_in_shape((2, 6), (3, -1))
+    (3, 4)
+    """
+    size = math.prod(shape)
+    lengths = list(as_shape("reshape", [0 if length == -1 else length for length in new_shape]))
+    unknown = [axis for axis, length in enumerate(new_shape) if length == -1]
+    if len(unknown) == 1:
+        known = math.prod(length for axis, length in enumerate(lengths) if axis != unknown[0])
+        lengths[unknown[0]] = size // known if known else 0
+    if len(unknown) > 1 or math.prod(lengths) != size:
+        raise ShapeError(
+            f"reshape: {size} elements of shape {shape} do not fit shape {tuple(new_shape)}; "
+            "keep the number of elements, with at most one -1"
+        )
+    return tuple(lengths)
+
+
+@lru_cache(maxsize=4096)
+def reshape_strides(shape: Shape, strides: Strides, new_shape: Shape) -> Strides | None:
+    """Give the strides that read the same elements, in row-major order, as `new_shape`; None where a copy is needed.
+
+    >>> reshape_strides((2, 3, 4), (24, 4, 1), (2, 12))
+    (24, 1)
+    >>> reshape_strides((2, 3), (1, 2), (6,)) is None
+    True
+    """
+    if 0 in shape:
+        return compact_strides(new_shape)
+    blocks: list[tuple[int, int]] = []  # (length, stride) of runs of axes that step evenly through memory
+    for length, stride in zip(shape, strides):
+        if length == 1:
+            continue
+        if blocks and blocks[-1][1] == length * stride:
+            length *= blocks.pop()[0]
+        blocks.append((length, stride))
+    result = []
+    left, step = 1, 1  # what is left of the block that is being cut into new axes
+    for length in reversed(new_shape):
+        if length != 1 and left == 1:
+            left, step = blocks.pop()
+        if left % length:
+            return None
+        result.append(step)
+        step *= length
+        left //= length
+    return tuple(reversed(result))
+
+
+def check_bounds(op: str, shape: Shape, strides: Strides, offset: int, size: int) -> None:
+    """Raise ShapeError where a view would leave its buffer of `size` elements."""
+    if len(shape) != len(strides):
+        raise ShapeError(f"{op}: shape {shape} and strides {strides} differ in length")
+    if 0 in shape:
+        return
+    reach = [(length - 1) * stride for length, stride in zip(shape, strides)]
+    first = offset + sum(min(step, 0) for step in reach)
+    last = offset + sum(max(step, 0) for step in reach)
+    if first < 0 or last >= size:
+        raise ShapeError(
+            f"{op}: shape {shape} with strides {strides} and offset {offset} reaches elements {first} to {last} "
+            f"of a buffer that has {size}"
+        )

@@ -1,0 +1,225 @@
+"""The reference kernels: what each kernel of `kernels.py` means, in plain NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from needle.backend_ndarray.kernels import Axes, Operand, View
+
+
+class Array:
+    """A flat buffer; its elements are not set."""
+
+    __slots__ = ("data", "size", "dtype", "version")
+
+    def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
+        self.data = np.empty(size, dtype)
+        self.size = size
+        self.dtype = dtype
+        self.version = 0
+
+    def ptr(self) -> int:
+        """Give the address of the first element."""
+        return self.data.ctypes.data
+
+
+def to_numpy(a: View) -> np.ndarray[Any, Any]:
+    step = a._dtype.itemsize
+    strides = tuple([stride * step for stride in a._strides])
+    return np.ndarray(a._shape, a._dtype, a._handle.data, a._offset * step, strides)  # type: ignore[attr-defined]
+
+
+@np.errstate(all="ignore")
+def from_numpy(a: np.ndarray[Any, Any], out: View) -> None:
+    np.copyto(to_numpy(out), a, casting="unsafe")
+
+
+@np.errstate(all="ignore")
+def fill(out: View, value: float) -> None:
+    to_numpy(out)[...] = value
+
+
+@np.errstate(all="ignore")
+def copy(a: View, out: View) -> None:
+    np.copyto(to_numpy(out), to_numpy(a), casting="unsafe")
+
+
+def gather(a: View, indices: View, out: View) -> None:
+    to_numpy(out)[...] = to_numpy(a)[to_numpy(indices)]
+
+
+def scatter_add(a: View, indices: View, out: View) -> None:
+    np.add.at(to_numpy(out), to_numpy(indices), to_numpy(a))
+
+
+@np.errstate(all="ignore")  # division by zero, log(-1), overflow: the values say it
+def _unary(function: Callable[..., Any], a: View, out: View) -> None:
+    function(to_numpy(a), out=to_numpy(out))
+
+
+@np.errstate(all="ignore")
+def _binary(function: Callable[..., Any], a: Operand, b: Operand, out: View) -> None:
+    function(_operand(a, b), _operand(b, a), out=to_numpy(out))
+
+
+def _operand(a: Any, other: Any) -> Any:
+    """A view as an ndarray; a number rounded to the other operand's dtype."""
+    return other._dtype.type(a) if isinstance(a, (int, float)) else to_numpy(a)
+
+
+def negate(a: View, out: View) -> None:
+    _unary(np.negative, a, out)
+
+
+def absolute(a: View, out: View) -> None:
+    _unary(np.absolute, a, out)
+
+
+def sign(a: View, out: View) -> None:
+    _unary(np.sign, a, out)
+
+
+def sqrt(a: View, out: View) -> None:
+    _unary(np.sqrt, a, out)
+
+
+def exp(a: View, out: View) -> None:
+    _unary(np.exp, a, out)
+
+
+def log(a: View, out: View) -> None:
+    _unary(np.log, a, out)
+
+
+def tanh(a: View, out: View) -> None:
+    _unary(np.tanh, a, out)
+
+
+def sigmoid(a: View, out: View) -> None:
+    _unary(_sigmoid, a, out)
+
+
+def _sigmoid(x: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    small = np.exp(-np.abs(x))  # at most 1
+    np.divide(np.where(x < 0, small, 1), 1 + small, out=out)
+
+
+def erf(a: View, out: View) -> None:
+    _unary(_erf, a, out)
+
+
+_erf_of_one = np.frompyfunc(math.erf, 1, 1)
+
+
+def _erf(x: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    out[...] = _erf_of_one(x)
+
+
+def add(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.add, a, b, out)
+
+
+def subtract(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.subtract, a, b, out)
+
+
+def multiply(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.multiply, a, b, out)
+
+
+def divide(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.divide, a, b, out)
+
+
+def power(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.power, a, b, out)
+
+
+def maximum(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.maximum, a, b, out)
+
+
+def minimum(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.minimum, a, b, out)
+
+
+def equal(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.equal, a, b, out)
+
+
+def not_equal(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.not_equal, a, b, out)
+
+
+def less(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.less, a, b, out)
+
+
+def less_equal(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.less_equal, a, b, out)
+
+
+def greater(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.greater, a, b, out)
+
+
+def greater_equal(a: Operand, b: Operand, out: View) -> None:
+    _binary(np.greater_equal, a, b, out)
+
+
+def where(condition: View, a: Operand, b: Operand, out: View) -> None:
+    result = to_numpy(out)
+    np.copyto(result, _operand(b, out))
+    np.copyto(result, _operand(a, out), where=to_numpy(condition))
+
+
+@np.errstate(all="ignore")
+def reduce_sum(a: View, axes: Axes, out: View) -> None:
+    x = to_numpy(a)
+    to_numpy(out)[...] = x.sum(axis=axes, dtype=_sum_dtype(x), keepdims=True)
+
+
+def _sum_dtype(x: np.ndarray[Any, Any]) -> Any:
+    return np.float64 if x.dtype == np.float32 else x.dtype
+
+
+@np.errstate(all="ignore")
+def reduce_max(a: View, axes: Axes, out: View) -> None:
+    to_numpy(a).max(axis=axes, out=to_numpy(out), keepdims=True)
+
+
+@np.errstate(all="ignore")
+def reduce_min(a: View, axes: Axes, out: View) -> None:
+    to_numpy(a).min(axis=axes, out=to_numpy(out), keepdims=True)
+
+
+def argmax(a: View, axis: int, out: View) -> None:
+    to_numpy(out)[...] = np.expand_dims(to_numpy(a).argmax(axis), axis)
+
+
+@np.errstate(all="ignore")
+def cumsum(a: View, axis: int, out: View) -> None:
+    x = to_numpy(a)
+    to_numpy(out)[...] = x.cumsum(axis, dtype=_sum_dtype(x))
+
+
+def argsort(a: View, axis: int, out: View) -> None:
+    to_numpy(out)[...] = to_numpy(a).argsort(axis, kind="stable")
+
+
+@np.errstate(all="ignore")
+def matmul(a: View, b: View, out: View) -> None:
+    np.matmul(_for_blas(to_numpy(a)), _for_blas(to_numpy(b)), out=to_numpy(out))
+
+
+def _for_blas(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Matrices whose rows or columns lie in one piece; NumPy multiplies others with plain loops, far slower."""
+    rows, columns = x.strides[-2:]
+    plain = (columns == x.itemsize and rows >= x.shape[-1] * x.itemsize) or (
+        rows == x.itemsize and columns >= x.shape[-2] * x.itemsize
+    )
+    return x if plain else np.ascontiguousarray(x)
