@@ -23,7 +23,7 @@ def leaf(*values, dtype="float64"):
 # Gradients of gradients
 
 
-@pytest.mark.parametrize("order, expected", enumerate([16.0, 32.0, 48.0, 48.0, 24.0, 0.0, 0.0]))
+@pytest.mark.parametrize("order, expected", [*enumerate([16.0, 32.0, 48.0, 48.0, 24.0, 0.0, 0.0])])
 def test_any_order_without_a_flag(order, expected):
     x = leaf(2.0)
     y = x**4
