@@ -1,0 +1,32 @@
+"""Layers: modules that hold parameters and call `needle.ops`."""
+
+from .activation import ELU as ELU
+from .activation import GELU as GELU
+from .activation import LeakyReLU as LeakyReLU
+from .activation import ReLU as ReLU
+from .activation import Sigmoid as Sigmoid
+from .activation import SiLU as SiLU
+from .activation import Softmax as Softmax
+from .activation import Softplus as Softplus
+from .activation import Tanh as Tanh
+from .container import Flatten as Flatten
+from .container import Identity as Identity
+from .container import Residual as Residual
+from .container import Sequential as Sequential
+from .conv import Conv as Conv
+from .conv import ConvTranspose as ConvTranspose
+from .dropout import Dropout as Dropout
+from .dropout import Dropout2d as Dropout2d
+from .linear import Linear as Linear
+from .loss import CrossEntropyLoss as CrossEntropyLoss
+from .loss import MSELoss as MSELoss
+from .loss import SoftmaxLoss as SoftmaxLoss
+from .module import Module as Module
+from .module import Parameter as Parameter
+from .norm import BatchNorm1d as BatchNorm1d
+from .norm import BatchNorm2d as BatchNorm2d
+from .norm import GroupNorm as GroupNorm
+from .norm import LayerNorm1d as LayerNorm1d
+from .pool import AvgPool2d as AvgPool2d
+from .pool import GlobalAvgPool2d as GlobalAvgPool2d
+from .pool import MaxPool2d as MaxPool2d

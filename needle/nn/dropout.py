@@ -1,0 +1,58 @@
+"""Dropout: of elements, and of whole channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from needle import init
+from needle.autograd import Tensor
+from needle.errors import ShapeError
+from needle.nn.module import Module
+
+
+class Dropout(Module):
+    """In training, keep each element with probability 1 - p and scale it by 1 / (1 - p); else give x back.
+
+    The mask is `init.randb(p=1 - p)`, drawn in row-major order of the shape; with p = 0 nothing is drawn.
+    Source: Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting" (2014).
+
+    >>> Dropout(0.5).eval()(Tensor([1.0])).numpy().tolist()
+    [1.0]
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = self._probability(p)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._drop(x, x.shape)
+
+    def _probability(self, p: float) -> float:
+        if not 0 <= p <= 1:
+            raise ShapeError(f"{type(self).__name__}: p must be a probability between 0 and 1, got {p}")
+        return p
+
+    def _drop(self, x: Tensor, mask_shape: Sequence[int]) -> Tensor:
+        p = self._probability(self.p)
+        if not self.training or p == 0:
+            return x
+        mask = init.randb(*mask_shape, p=1 - p, device=x.device, dtype=x.dtype)
+        return x * (mask * (1 / (1 - p) if p < 1 else 0.0))
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout2d(Dropout):
+    """In training, keep each channel of (N,C,H,W) with probability 1 - p and scale it by 1 / (1 - p); else give x back.
+
+    Source: Tompson et al., "Efficient object localization using convolutional networks" (2015).
+
+    >>> Dropout2d(0.5).eval()(Tensor([[[[1.0]]]])).numpy().tolist()
+    [[[[1.0]]]]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != 4:
+            raise ShapeError(f"Dropout2d: expected (N,C,H,W), got shape {x.shape}")
+        return self._drop(x, (*x.shape[:2], 1, 1))

@@ -1,0 +1,56 @@
+"""The fully connected layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from needle import init, ops
+from needle.autograd import Tensor
+from needle.backend_ndarray import BackendDevice
+from needle.errors import ShapeError
+from needle.nn.module import Module, Parameter
+from needle.ops.arguments import integer
+
+
+class Linear(Module):
+    """x @ weight + bias over the last axis: (..., in_features) -> (..., out_features).
+
+    `weight` (in_features, out_features) is drawn by `init.kaiming_uniform`, then `bias` (1, out_features).
+
+    Raises:
+        ShapeError: the last axis of x is not in_features.
+
+    >>> Linear(2, 3)(Tensor([[1.0, 2.0]])).shape
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features = integer("Linear", "in_features", in_features, 1)
+        self.out_features = out_features = integer("Linear", "out_features", out_features, 1)
+        self.weight = Parameter(init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype))
+        self.bias = None
+        if bias:
+            drawn = init.kaiming_uniform(out_features, 1, shape=(1, out_features), device=device, dtype=dtype)
+            self.bias = Parameter(drawn)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not x.ndim or x.shape[-1] != self.weight.shape[0]:
+            raise ShapeError(
+                f"Linear: expected last dimension in_features = {self.weight.shape[0]}, got shape {x.shape}"
+            )
+        y = ops.matmul(x, self.weight)
+        if self.bias is None:
+            return y
+        bias = self.bias if x.ndim > 1 else ops.reshape(self.bias, (-1,))  # (1, out) would add an axis to (out,)
+        return y + bias
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

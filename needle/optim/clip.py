@@ -1,0 +1,44 @@
+"""Gradient clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from needle.autograd import Tensor
+from needle.errors import ShapeError
+
+
+def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
+    """Scale all gradients by one factor, so that their norm, taken over all of them together, is at most `max_norm`.
+
+    Gradients are never scaled up. Parameters without a gradient are passed over; one that is listed twice counts once.
+    Where the norm is not finite (a gradient holds NaN or inf) nothing is scaled: look at the result before stepping.
+
+    Returns:
+        The norm before scaling.
+
+    Raises:
+        ShapeError: max_norm is negative or NaN.
+
+    >>> p = Tensor([0.0, 0.0])
+    >>> p.grad = Tensor([3.0, 4.0])
+    >>> clip_grad_norm([p], max_norm=1.0)
+    5.0
+    >>> p.grad.numpy().round(4).tolist()
+    [0.6, 0.8]
+    """
+    if not max_norm >= 0:
+        raise ShapeError(f"clip_grad_norm: max_norm must be at least 0, got {max_norm}")
+    params = [params] if isinstance(params, Tensor) else dict.fromkeys(params)
+    with_grad = [(p, p.grad.detach()) for p in params if p.grad is not None]
+    norm = math.sqrt(sum(_square_sum(grad) for _, grad in with_grad))
+    if math.isfinite(norm) and norm > max_norm:
+        for p, grad in with_grad:
+            p.grad = grad * (max_norm / norm)  # a new tensor: two parameters may share the memory of one gradient
+    return norm
+
+
+def _square_sum(grad: Tensor) -> float:
+    values = grad.cached_data.astype("float64")
+    return float((values * values).sum().item())
