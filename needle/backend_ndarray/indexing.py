@@ -145,7 +145,7 @@ class Indexing(StridedArray):
         >>> nd.array([[0, 1], [2, 3]]).select((1, [0, 0, 1])).numpy().tolist()
         [2.0, 2.0, 3.0]
         """
-        return self._take("select", index, keep=False)
+        return self._take("getitem", index, keep=False)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Write a number, or as many elements as the index picks, in row-major order; or what broadcasts to them.

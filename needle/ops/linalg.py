@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.errors import ShapeError
 from needle.ops.arguments import constant, promote, tensor
-from needle.ops.shape import reshape, sum_to, transpose
+from needle.ops.shape import sum_to, transpose
 
 
 class MatMul(TensorOp):
     """Matrix products; leading axes are broadcast here, and summed back here."""
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
-        return a @ b
+        rows, columns = _as_matrices(a, b)
+        out = rows @ columns
+        *lead, m, p = out.shape
+        return _fit(out, (*lead, *[m] * (a.ndim > 1), *[p] * (b.ndim > 1)))
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, Tensor | None]:
         a, b = node.inputs
-        rows = _fit(a, (1, *a.shape)) if a.ndim == 1 else a
-        columns = _fit(b, (*b.shape, 1)) if b.ndim == 1 else b
+        rows, columns = _as_matrices(a, b)
         lead = node.shape[: max(rows.ndim, columns.ndim) - 2]
         d = _fit(out_grad, (*lead, rows.shape[-2], columns.shape[-1]))
         to_a = to_b = None
@@ -34,8 +35,13 @@ class MatMul(TensorOp):
         return to_a, to_b
 
 
-def _fit(a: Tensor, shape: Sequence[int]) -> Tensor:
-    return a if a.shape == shape else reshape(a, shape)
+def _as_matrices(a: Any, b: Any) -> tuple[Any, Any]:
+    """View a vector on the left as a row, one on the right as a column."""
+    return (_fit(a, (1, *a.shape)) if a.ndim == 1 else a), (_fit(b, (*b.shape, 1)) if b.ndim == 1 else b)
+
+
+def _fit(a: Any, shape: tuple[int, ...]) -> Any:
+    return a if a.shape == shape else a.reshape(shape)
 
 
 def matmul(a: Any, b: Any) -> Tensor:

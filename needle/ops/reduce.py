@@ -123,7 +123,10 @@ def argmax(a: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     >>> argmax(ndl.Tensor([[1.0, 2.0], [4.0, 3.0]]), axis=1).numpy().tolist()
     [1, 0]
     """
-    return Tensor.make_const(tensor("argmax", a).realize_cached_data().argmax(axis, keepdims))
+    positions = tensor("argmax", a).realize_cached_data().argmax(axis)
+    if keepdims:
+        positions = positions.reshape([1 if axis is None or i == axis % a.ndim else n for i, n in enumerate(a.shape)])
+    return Tensor.make_const(positions)
 
 
 class CumSum(TensorOp):
