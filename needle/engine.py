@@ -21,7 +21,7 @@ class _State(threading.local):
     """What belongs to one thread."""
 
     recording = True
-    changed: Collection[Value] = ()  # values that the gradient being computed must not read
+    changed: tuple[tuple[Value, str], ...] = ()  # values that the gradient being computed must not read, and its op
 
 
 state = _State()
@@ -153,13 +153,13 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
     """What node's op says its inputs' gradients are; checked."""
     op = node.op
     assert op is not None
-    changed = [value for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
+    name = type(op).__name__
+    changed = [(value, name) for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
     outer, state.changed = state.changed, (*state.changed, *changed)
     try:
         gradients = op.gradient_as_tuple(gradient, node)
     finally:
         state.changed = outer
-    name = type(op).__name__
     if len(gradients) != len(node.inputs):
         raise GradientError(
             f"{name}.gradient returned {len(gradients)} gradients for {len(node.inputs)} inputs; return one per input"
@@ -181,9 +181,10 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
 
 def check_unchanged(value: Value) -> None:
     """Raise where the gradient being computed needs a value that was written to after the forward pass read it."""
-    if any(value is changed for changed in state.changed):
-        made_by = "a leaf" if value.op is None else f"the result of {type(value.op).__name__}"
-        raise GradientError(
-            f"backward needs a tensor of shape {value.shape} ({made_by}) that was changed in place or by setting "
-            "`.data` after the forward pass read it; compute the output again before calling backward()"
-        )
+    for changed, reader in state.changed:
+        if value is changed:
+            made_by = "a leaf" if value.op is None else f"the result of {type(value.op).__name__}"
+            raise GradientError(
+                f"{reader}: backward needs a tensor of shape {value.shape} ({made_by}) that was changed in place or by "
+                "setting `.data` after the forward pass read it; compute the output again before calling backward()"
+            )
