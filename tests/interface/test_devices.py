@@ -10,6 +10,7 @@ import pytest
 import needle as ndl
 from needle import backend_ndarray as nd
 from needle import backend_selection
+from needle.errors import DeviceError
 from tests.devices import DEVICES
 from tests.tolerances import assert_close
 
@@ -37,9 +38,9 @@ def test_backend_selection():
 def test_a_device_that_is_not_there_says_why():
     missing = [device for device in (ndl.cuda(), ndl.cpu()) if not device.enabled()]
     for device in missing:
-        with pytest.raises(ndl.DeviceError, match=repr(device).replace("()", r"\(\)")):
+        with pytest.raises(DeviceError, match=repr(device).replace("()", r"\(\)")):
             nd.empty((2, 2), device=device)
-        with pytest.raises(ndl.DeviceError):
+        with pytest.raises(DeviceError):
             ndl.Tensor([1.0], device=device)
 
 

@@ -84,7 +84,7 @@ def test_one_hot(device, dtype):
 
 @pytest.mark.parametrize("bad", [[0.5], [3], [-1]])
 def test_one_hot_wants_whole_values_in_range(bad):
-    with pytest.raises((ValueError, IndexError), match="one_hot"):
+    with pytest.raises((ValueError, TypeError), match="one_hot"):
         init.one_hot(3, ndl.Tensor(bad))
 
 
