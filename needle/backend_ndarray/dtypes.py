@@ -82,9 +82,11 @@ def as_number(value: Any) -> Number | None:
     >>> as_number(np.float32(0.5)), as_number(np.array(3)), as_number([3])
     (0.5, 3, None)
     """
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        value = value.item() if value.dtype.kind in "iub" else float(value) if value.dtype.kind == "f" else None
-    return value if isinstance(value, (int, float)) else None
+    if type(value) in (float, int, bool):
+        return value
+    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 and value.dtype.kind in "fiub":
+        return float(value) if value.dtype.kind == "f" else value.item()
+    return float(value) if isinstance(value, float) else int(value) if isinstance(value, int) else None
 
 
 def arithmetic_dtype(op: str, a: DType, b: DType | Number) -> DType:

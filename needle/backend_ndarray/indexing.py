@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
 
 IndexArray: TypeAlias = "np.ndarray[Any, Any]"
-Entry: TypeAlias = "int | slice | None | IndexArray"
+Entry: TypeAlias = "int | slice | IndexArray | None"
 
 
 def parse_index(op: str, index: Any, shape: Shape) -> list[Entry]:
@@ -45,7 +45,7 @@ def parse_index(op: str, index: Any, shape: Shape) -> list[Entry]:
     for entry in given:
         if isinstance(entry, np.ndarray) and entry.dtype.kind == "b":
             if entry.shape != shape[axis : axis + entry.ndim]:
-                raise BoundsError(f"{op}: boolean index of shape {entry.shape} does not fit {shape} from axis {axis} on")
+                raise BoundsError(f"{op}: boolean index of shape {entry.shape} does not fit {shape} at axis {axis}")
             entries.extend(entry.nonzero())
         elif isinstance(entry, (int, np.ndarray)):
             entries.append(_in_range(op, entry, shape, axis))
@@ -93,7 +93,7 @@ def _in_range(op: str, entry: int | IndexArray, shape: Shape, axis: int) -> int 
         positions = np.where(entry < 0, entry + length, entry).astype(np.int64)
     if wrong is not None:
         raise BoundsError(f"{op}: index {wrong} is out of range for axis {axis} of shape {shape}")
-    return positions  # type: ignore[no-any-return]
+    return positions
 
 
 class _Rows(NamedTuple):
@@ -223,7 +223,7 @@ class Indexing(StridedArray):
         return result.reshape(rows.shape).permute(rows.order)
 
     def _part(self, entries: list[Entry], keep: bool) -> NDArray:
-        """View the elements at ints (which keep their axis or drop it), slices and None; arrays take their axis whole."""
+        """View the elements at ints, slices and None; an array takes its axis whole."""
         shape: list[int] = []
         strides: list[int] = []
         offset = self._offset

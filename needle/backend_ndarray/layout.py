@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import index
@@ -34,6 +35,21 @@ def as_shape(op: str, shape: int | Iterable[int]) -> Shape:
     if result and min(result) < 0:
         raise ShapeError(f"{op}: lengths must not be negative, got shape {result}")
     return result
+
+
+@lru_cache(maxsize=4096)
+def checked_size(shape: Shape, itemsize: int) -> int:
+    """Give the number of elements; MemoryError where their bytes cannot be addressed.
+
+    >>> checked_size((1, 46342, 46341), 4)
+    2147534622
+    """
+    size = math.prod(shape)
+    if size * itemsize > sys.maxsize:
+        raise MemoryError(
+            f"shape {shape} takes {size * itemsize} bytes, more than can be addressed; use smaller arrays"
+        )
+    return size
 
 
 @lru_cache(maxsize=4096)

@@ -111,16 +111,20 @@ class NDArray(Indexing, Elementwise, Reduction):
         array._set(handle, shape, strides, offset, as_dtype(handle.dtype), device)
         return array
 
+    # The two calls behind every result: attributes are set in place, since a call of `_set` would cost as much again.
+
     def _view(self, shape: Shape, strides: Strides, offset: int) -> NDArray:
         view = NDArray.__new__(NDArray)
-        view._set(self._handle, shape, strides, offset, self._dtype, self._device)
+        view._handle, view._shape, view._strides, view._offset = self._handle, shape, strides, offset
+        view._dtype, view._device = self._dtype, self._device
         return view
 
     def _allocate(self, shape: Shape, strides: Strides | None = None, dtype: DType | None = None) -> NDArray:
         array = NDArray.__new__(NDArray)
-        dtype, device = dtype or self._dtype, self._device
-        handle = new_handle(shape, dtype, device)
-        array._set(handle, shape, compact_strides(shape) if strides is None else strides, 0, dtype, device)
+        array._shape, array._strides = shape, compact_strides(shape) if strides is None else strides
+        array._dtype = dtype = self._dtype if dtype is None else dtype
+        array._device, array._offset = self._device, 0
+        array._handle = new_handle(shape, dtype, self._device)
         return array
 
     def _constant(self, values: np.ndarray[Any, Any], dtype: DType | None = None) -> NDArray:

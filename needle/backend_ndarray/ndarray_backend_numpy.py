@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from needle.backend_ndarray.kernels import Axes, Operand, View
+from needle.backend_ndarray.numpy_layers import adam_update as adam_update
+from needle.backend_ndarray.numpy_layers import avg_pool as avg_pool
+from needle.backend_ndarray.numpy_layers import avg_pool_gradient as avg_pool_gradient
+from needle.backend_ndarray.numpy_layers import conv as conv
+from needle.backend_ndarray.numpy_layers import conv_input_gradient as conv_input_gradient
+from needle.backend_ndarray.numpy_layers import conv_weight_gradient as conv_weight_gradient
+from needle.backend_ndarray.numpy_layers import max_pool as max_pool
+from needle.backend_ndarray.numpy_layers import max_pool_gather as max_pool_gather
+from needle.backend_ndarray.numpy_layers import max_pool_gradient as max_pool_gradient
+from needle.backend_ndarray.numpy_layers import normalize as normalize
+from needle.backend_ndarray.numpy_layers import normalize_gradient as normalize_gradient
+from needle.backend_ndarray.numpy_layers import sgd_update as sgd_update
 
 
 class Array:
@@ -29,8 +42,13 @@ class Array:
 
 def to_numpy(a: View) -> np.ndarray[Any, Any]:
     step = a._dtype.itemsize
-    strides = tuple([stride * step for stride in a._strides])
+    strides = _byte_strides(a._strides, step)
     return np.ndarray(a._shape, a._dtype, a._handle.data, a._offset * step, strides)  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=4096)
+def _byte_strides(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    return tuple([stride * itemsize for stride in strides])
 
 
 @np.errstate(all="ignore")
@@ -68,7 +86,7 @@ def _binary(function: Callable[..., Any], a: Operand, b: Operand, out: View) -> 
 
 def _operand(a: Any, other: Any) -> Any:
     """A view as an ndarray; a number rounded to the other operand's dtype."""
-    return other._dtype.type(a) if isinstance(a, (int, float)) else to_numpy(a)
+    return to_numpy(a) if hasattr(a, "_handle") else other._dtype.type(a)
 
 
 def negate(a: View, out: View) -> None:

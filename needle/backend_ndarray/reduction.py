@@ -79,7 +79,14 @@ class Reduction(StridedArray):
         return self._reduce("argmax", "argmax", axis, False, needs_elements=True, out=INT64)
 
     def _reduce(
-        self, op: str, kernel: str, axis: Axis, keepdims: bool, *, needs_elements: bool = False, out: DType | None = None
+        self,
+        op: str,
+        kernel: str,
+        axis: Axis,
+        keepdims: bool,
+        *,
+        needs_elements: bool = False,
+        out: DType | None = None,
     ) -> NDArray:
         axes = tuple(sorted(normalize_axes(axis, len(self._shape), op)))
         kept = tuple([1 if i in axes else length for i, length in enumerate(self._shape)])

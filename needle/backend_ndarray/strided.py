@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from needle.backend_ndarray.layout import (
     as_shape,
     broadcast_strides,
     check_bounds,
+    checked_size,
     compact_strides,
     fill_in_shape,
     normalize_axes,
@@ -43,10 +43,7 @@ def check_devices(op: str, *arrays: StridedArray) -> None:
 
 def new_handle(shape: Shape, dtype: DType, device: BackendDevice) -> Array:
     """Take a buffer for an array of that shape; MemoryError where none can be so large."""
-    size = math.prod(shape)
-    if size * dtype.itemsize > sys.maxsize:
-        raise MemoryError(f"shape {shape} of {dtype} takes {size * dtype.itemsize} bytes; use smaller arrays")
-    handle: Array = device.kernels.Array(size, dtype)
+    handle: Array = device.kernels.Array(checked_size(shape, dtype.itemsize), dtype)
     handle.version = next(_versions)
     return handle
 
@@ -58,7 +55,7 @@ class StridedArray:
     `_allocate` make the arrays that methods return: plain NDArrays, whatever subclass the method is called on.
     """
 
-    __slots__ = ("_handle", "_shape", "_strides", "_offset", "_dtype", "_device", "__weakref__")
+    __slots__ = ("__weakref__", "_device", "_dtype", "_handle", "_offset", "_shape", "_strides")
 
     _handle: Array
     _shape: Shape
@@ -176,9 +173,8 @@ class StridedArray:
 
     def transpose(self, *axes: Any) -> NDArray:
         """View the array with its axes in the given order, or reversed; like `numpy.transpose`."""
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Iterable)):
-            axes = axes[0]
-        return self.permute(axes or range(self.ndim - 1, -1, -1))
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Iterable)) else axes
+        return self.permute(order or range(self.ndim - 1, -1, -1))
 
     def swapaxes(self, axis1: int, axis2: int) -> NDArray:
         """View the array with two axes exchanged."""
@@ -225,9 +221,7 @@ class StridedArray:
         target = as_shape("broadcast_to", shape)
         if target == self._shape:
             return self._view(self._shape, self._strides, self._offset)
-        return self._view(
-            target, broadcast_strides("broadcast_to", self._shape, self._strides, target), self._offset
-        )
+        return self._view(target, broadcast_strides("broadcast_to", self._shape, self._strides, target), self._offset)
 
     def flip(self, axes: int | Iterable[int] | None = None) -> NDArray:
         """View the array with the given axes (all, by default) running backwards.
