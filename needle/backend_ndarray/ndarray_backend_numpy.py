@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from needle.backend_ndarray.kernels import Axes, Operand, View
+from needle.backend_ndarray.numpy_buffer import Array as Array
+from needle.backend_ndarray.numpy_buffer import to_numpy as to_numpy
 from needle.backend_ndarray.numpy_layers import adam_update as adam_update
 from needle.backend_ndarray.numpy_layers import avg_pool as avg_pool
 from needle.backend_ndarray.numpy_layers import avg_pool_gradient as avg_pool_gradient
@@ -22,33 +23,6 @@ from needle.backend_ndarray.numpy_layers import max_pool_gradient as max_pool_gr
 from needle.backend_ndarray.numpy_layers import normalize as normalize
 from needle.backend_ndarray.numpy_layers import normalize_gradient as normalize_gradient
 from needle.backend_ndarray.numpy_layers import sgd_update as sgd_update
-
-
-class Array:
-    """A flat buffer; its elements are not set."""
-
-    __slots__ = ("data", "size", "dtype", "version")
-
-    def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
-        self.data = np.empty(size, dtype)
-        self.size = size
-        self.dtype = dtype
-        self.version = 0
-
-    def ptr(self) -> int:
-        """Give the address of the first element."""
-        return self.data.ctypes.data
-
-
-def to_numpy(a: View) -> np.ndarray[Any, Any]:
-    step = a._dtype.itemsize
-    strides = _byte_strides(a._strides, step)
-    return np.ndarray(a._shape, a._dtype, a._handle.data, a._offset * step, strides)  # type: ignore[attr-defined]
-
-
-@lru_cache(maxsize=4096)
-def _byte_strides(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    return tuple([stride * itemsize for stride in strides])
 
 
 @np.errstate(all="ignore")
@@ -85,7 +59,7 @@ def _binary(function: Callable[..., Any], a: Operand, b: Operand, out: View) -> 
 
 
 def _operand(a: Any, other: Any) -> Any:
-    """A view as an ndarray; a number rounded to the other operand's dtype."""
+    """Give a view as an ndarray, a number rounded to the other operand's dtype."""
     return to_numpy(a) if hasattr(a, "_handle") else other._dtype.type(a)
 
 
