@@ -16,6 +16,7 @@ from needle import init as init
 from needle import nn as nn
 from needle import ops as ops
 from needle import optim as optim
+from needle import testing as testing
 from needle.autograd import Op as Op
 from needle.autograd import Tensor as Tensor
 from needle.autograd import TensorOp as TensorOp
@@ -44,6 +45,8 @@ from needle.init import randb as randb
 from needle.init import randn as randn
 from needle.init import zeros as zeros
 from needle.init import zeros_like as zeros_like
+from needle.ops import ELU as ELU
+from needle.ops import GELU as GELU
 from needle.ops import Abs as Abs
 from needle.ops import AddAt as AddAt
 from needle.ops import AddScalar as AddScalar
@@ -59,17 +62,15 @@ from needle.ops import ConvWeightGradient as ConvWeightGradient
 from needle.ops import CumSum as CumSum
 from needle.ops import Dilate as Dilate
 from needle.ops import DivScalar as DivScalar
-from needle.ops import ELU as ELU
+from needle.ops import Erf as Erf
 from needle.ops import EWiseAdd as EWiseAdd
 from needle.ops import EWiseDiv as EWiseDiv
 from needle.ops import EWiseMul as EWiseMul
 from needle.ops import EWisePow as EWisePow
 from needle.ops import EWiseSub as EWiseSub
-from needle.ops import Erf as Erf
 from needle.ops import Exp as Exp
 from needle.ops import Flip as Flip
 from needle.ops import FusedAddScalars as FusedAddScalars
-from needle.ops import GELU as GELU
 from needle.ops import GetItem as GetItem
 from needle.ops import LeakyReLU as LeakyReLU
 from needle.ops import Log as Log
@@ -77,10 +78,10 @@ from needle.ops import MakeTensorTuple as MakeTensorTuple
 from needle.ops import MaskedFill as MaskedFill
 from needle.ops import MatMul as MatMul
 from needle.ops import Max as Max
+from needle.ops import Maximum as Maximum
 from needle.ops import MaxPool as MaxPool
 from needle.ops import MaxPoolGather as MaxPoolGather
 from needle.ops import MaxPoolGradient as MaxPoolGradient
-from needle.ops import Maximum as Maximum
 from needle.ops import Min as Min
 from needle.ops import Minimum as Minimum
 from needle.ops import MulScalar as MulScalar
@@ -92,8 +93,8 @@ from needle.ops import Permute as Permute
 from needle.ops import PowerScalar as PowerScalar
 from needle.ops import ReLU as ReLU
 from needle.ops import Reshape as Reshape
-from needle.ops import SiLU as SiLU
 from needle.ops import Sigmoid as Sigmoid
+from needle.ops import SiLU as SiLU
 from needle.ops import Softplus as Softplus
 from needle.ops import Sorted as Sorted
 from needle.ops import Split as Split

@@ -267,7 +267,7 @@ class _BackwardCall:
         self._leaves: list[tuple[weakref.ref[Tensor], weakref.ref[Tensor], int]] = []
 
     def leaves(self) -> list[Tensor]:
-        """The tensors that got a gradient, as far as they are alive."""
+        """Give the tensors that got a gradient, as far as they are alive."""
         return [leaf for reference, _, _ in self._leaves if (leaf := reference()) is not None]
 
     def assign(self, leaf: Tensor, gradient: Tensor) -> None:
@@ -334,7 +334,8 @@ class Tensor(Value):
 
     def _set(self, data: NDArray, requires_grad: bool) -> None:
         self.op, self.inputs, self.versions = None, (), ()
-        self._array, self.requires_grad, self._grad, self._unread = data, requires_grad, None, False
+        self._array, self.requires_grad, self._unread = data, requires_grad, False
+        self._grad: Tensor | None = None
 
     @staticmethod
     def make_const(data: NDArray, requires_grad: bool = False) -> Tensor:
@@ -416,7 +417,7 @@ class Tensor(Value):
     def item(self) -> Any:
         """Give the only element as a Python number; ShapeError where there are more or none."""
         if self.size != 1:
-            raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one; index or reduce it")
+            raise ShapeError(f"item: shape {self.shape} has {self.size} elements, not one; index or reduce the tensor")
         return self.realize_cached_data().item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -454,7 +455,8 @@ class Tensor(Value):
     def __str__(self) -> str:
         return str(self._computed().numpy())
 
-    def __reduce__(self) -> tuple[Any, ...]:  # pickle and deepcopy give a leaf with its gradient, without graph or hooks
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let pickle and deepcopy make a leaf with its gradient, without graph or hooks."""
         gradient = None if self._grad is None else self._grad.detach()
         return _rebuild, (type(self), self.realize_cached_data(), self.requires_grad, gradient)
 
@@ -502,7 +504,7 @@ class Tensor(Value):
 
     def backward(
         self,
-        out_grad: Tensor | None = None,
+        out_grad: Any = None,
         *,
         create_graph: bool = False,
         accumulate: bool = False,
@@ -511,7 +513,7 @@ class Tensor(Value):
         """Set `.grad` of every leaf below that requires a gradient, replacing what was there.
 
         Args:
-            out_grad: the gradient of this tensor, of its shape; ones by default.
+            out_grad: the gradient of this tensor, a Tensor or array of its shape; ones by default.
             create_graph: record the backward pass, so that each `.grad` is a node of the graph at once.
             accumulate: add to the gradients that are there instead of replacing them.
             free_graph: drop the graph, and give back its memory, on the way.
@@ -545,8 +547,8 @@ class Tensor(Value):
             else:
                 call.assign(leaf, gradient)
 
-    def _seed(self, out_grad: Tensor | None, copy: bool) -> Tensor:
-        """The gradient to begin with, checked."""
+    def _seed(self, out_grad: Any, copy: bool) -> Tensor:
+        """Give the gradient to begin with, checked."""
         if out_grad is None:
             return Tensor.make_const(nd.full(self.shape, 1.0, dtype=self.dtype, device=self.device))
         if not isinstance(out_grad, Tensor):
@@ -554,7 +556,7 @@ class Tensor(Value):
         elif copy:  # so that a later change of the caller's tensor does not show in a gradient
             out_grad = Tensor.make_const(NDArray(out_grad.realize_cached_data()))
         if out_grad.shape != self.shape:
-            raise ShapeError(f"backward: out_grad has shape {out_grad.shape}, the tensor {self.shape}; give it the same")
+            raise ShapeError(f"backward: out_grad has shape {out_grad.shape}, the tensor {self.shape}; make them equal")
         return out_grad
 
     if TYPE_CHECKING:  # operators and methods come from the table in ops.tensor_methods
@@ -586,7 +588,7 @@ Tensor.kind, TensorTuple.kind = Tensor, TensorTuple
 
 
 def _as_array(result: Any, node: Value) -> NDArray:
-    """What a user's `compute` returned, as an NDArray; floats keep their dtype, a number takes the first input's."""
+    """Make what a `compute` returned an NDArray: an ndarray keeps its dtype, a number takes the first input's."""
     if isinstance(result, NDArray):
         return result
     first = node.inputs[0].realize_cached_data() if node.inputs else None
@@ -609,7 +611,7 @@ def _zeros_like(tensor: Tensor) -> Tensor:
 
 
 def _gradients_below(output: Tensor, out_grad: Tensor, create_graph: bool, freed: Op | None) -> dict[Tensor, Tensor]:
-    """The gradients of the leaves, and of the tensors that retain theirs, below `output`."""
+    """Give the gradients of the leaves, and of the tensors that retain theirs, below `output`."""
     output.realize_cached_data()
     found: dict[Tensor, Tensor] = {}
 

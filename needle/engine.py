@@ -150,7 +150,7 @@ def propagate(
 
 
 def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
-    """What node's op says its inputs' gradients are; checked."""
+    """Give what node's op says its inputs' gradients are, checked."""
     op = node.op
     assert op is not None
     name = type(op).__name__

@@ -50,7 +50,8 @@ def constant(op: str, value: Any, like: Tensor) -> Tensor:
         keeps = like.dtype.kind == "f" or not isinstance(value, float)
         return Tensor.make_const(nd.full((), value, dtype=like.dtype if keeps else None, device=like.device))
     if isinstance(value, (np.ndarray, list, tuple)):
-        return Tensor(value, dtype=like.dtype if like.dtype.kind == "f" else None, device=like.device, requires_grad=False)
+        dtype = like.dtype if like.dtype.kind == "f" else None
+        return Tensor(value, dtype=dtype, device=like.device, requires_grad=False)
     return tensor(op, value, "operand")
 
 

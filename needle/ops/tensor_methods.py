@@ -14,7 +14,7 @@ from needle.ops.arguments import is_number, number
 
 
 def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
-    """An operator: with a number, `scalar_op`; with a Tensor or an array, `tensor_op`; else not ours."""
+    """Make an operator: with a number, `scalar_op`; with a Tensor or an array, `tensor_op`; else not ours."""
 
     def operator(a: Tensor, b: Any) -> Any:
         if is_number(b):
@@ -29,7 +29,7 @@ def _tensor_operator(tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def _subtract(a: Tensor, b: Any) -> Tensor:
-    """a + (-b), as graphs record it."""
+    """Compute a + (-b), as graphs record it."""
     return elementwise.add(a, elementwise.negate(b) if isinstance(b, Tensor) else -b)
 
 
@@ -38,7 +38,7 @@ def _reversed(tensor_op: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A method that takes its shape or axes as one tuple or as separate numbers."""
+    """Make a method that takes its shape or axes as one tuple or as separate numbers."""
 
     def method(a: Tensor, *sizes: Any) -> Tensor:
         return function(a, sizes[0] if len(sizes) == 1 else sizes)
@@ -46,7 +46,7 @@ def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return method
 
 
-METHODS: dict[str, Callable[..., Any]] = {
+METHODS: dict[str, Any] = {
     "__add__": _operator("add", elementwise.add_scalar, elementwise.add),
     "__radd__": _operator("add", elementwise.add_scalar, elementwise.add),
     "__sub__": _operator("sub", lambda a, c: elementwise.add_scalar(a, -c), _subtract),
@@ -97,5 +97,5 @@ METHODS: dict[str, Callable[..., Any]] = {
 for _name, _method in METHODS.items():
     setattr(Tensor, _name, _method)
 
-TensorTuple.__getitem__ = tuples.tuple_get_item  # type: ignore[method-assign, assignment]
-TensorTuple.__add__ = tuples.tuple_add  # type: ignore[method-assign, assignment]
+TensorTuple.__getitem__ = tuples.tuple_get_item  # type: ignore[method-assign]
+TensorTuple.__add__ = tuples.tuple_add  # type: ignore[method-assign]

@@ -1,0 +1,97 @@
+"""The gradient checker finds what is wrong, and nothing else."""
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle.autograd import TensorOp
+from needle.errors import DTypeError, GradientError
+from needle.testing import check_gradients
+
+
+def tensor(values, **options):
+    return ndl.Tensor(values, dtype="float64", **options)
+
+
+class Scaled(TensorOp):
+    """x**3 with a gradient that is wrong, at one place or in the next order."""
+
+    def __init__(self, wrong):
+        self.wrong = wrong
+
+    def compute(self, x):
+        return x**3
+
+    def gradient(self, out_grad, node):
+        (x,) = node.inputs
+        if self.wrong == "second order":
+            return out_grad * 3 * x * x.detach()
+        mask = np.ones(x.shape)
+        mask[1] = 2.0
+        return out_grad * 3 * x**2 * tensor(mask, requires_grad=False)
+
+
+@pytest.mark.parametrize(
+    "fn, shapes",
+    [
+        (lambda x: x**3, [(2, 3)]),
+        (lambda a, b: a @ b, [(2, 3), (3, 4)]),
+        (lambda x: (x.exp(), x.sum()), [(3,)]),
+        (lambda x: 2 * x, [(3,)]),  # the gradient is a constant
+        (lambda x: x * 0, [()]),
+    ],
+)
+def test_right_gradients_pass_to_third_order(fn, shapes):
+    generator = np.random.default_rng(1)
+    check_gradients(fn, [tensor(generator.standard_normal(shape)) for shape in shapes], order=3)
+
+
+def test_a_wrong_element_is_named():
+    with pytest.raises(GradientError, match=r"of input 0 at \(1,\) \(order 1\): got 24.*, expected 12"):
+        check_gradients(Scaled("an element"), tensor([1.0, 2.0, 3.0]))
+
+
+def test_a_wrong_second_derivative_is_found():
+    check_gradients(Scaled("second order"), tensor([1.0, 2.0]), order=1)
+    with pytest.raises(GradientError, match=r"order 2"):
+        check_gradients(Scaled("second order"), tensor([1.0, 2.0]))
+
+
+def test_float32_is_refused():
+    with pytest.raises(DTypeError, match=r"input 1 is float32.*float64"):
+        check_gradients(lambda a, b: a + b, [tensor([1.0]), ndl.Tensor([1.0])])
+
+
+@pytest.mark.parametrize(
+    "fn, at",
+    [
+        (lambda x: ndl.ops.max_pool2d(x, 2), [[[[1.0, 2.0], [2.0, 0.0]]]]),
+        (lambda x: x.max(), [3.0, 1.0, 3.0]),
+        (ndl.ops.relu, [0.0, 1.0]),
+        (ndl.ops.abs, [0.0]),
+    ],
+)
+def test_kinks_and_ties_are_named(fn, at):
+    with pytest.raises(GradientError, match="kink or a tie"):
+        check_gradients(fn, tensor(at))
+
+
+def test_a_kink_of_the_gradient_is_named():
+    with pytest.raises(GradientError, match=r"order 2.*kink"):
+        check_gradients(lambda x: ndl.ops.relu(x) ** 2, tensor([0.0]))
+
+
+def test_random_functions_are_refused():
+    with pytest.raises(GradientError, match="another value at each call"):
+        check_gradients(lambda x: x * ndl.rand(1, dtype="float64"), tensor([1.0]))
+
+
+def test_constants_are_passed_on():
+    labels = ndl.Tensor([1, 0], dtype="int64", requires_grad=False)
+    logits = tensor([[1.0, 2.0], [0.5, -1.0]])
+    check_gradients(ndl.ops.cross_entropy, [logits, labels])
+
+
+def test_nan_is_a_wrong_gradient():
+    with np.errstate(all="ignore"), pytest.raises(GradientError, match="got nan"):
+        check_gradients(lambda x: ndl.ops.where(x > 0, x.sqrt(), x), tensor([-1.0, 4.0]), order=1)
