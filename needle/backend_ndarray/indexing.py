@@ -317,7 +317,7 @@ class Indexing(StridedArray):
 
     def _check_writable(self, op: str) -> None:
         for axis, (length, stride) in enumerate(zip(self._shape, self._strides)):
-            if stride == 0 and length > 1:
+            if stride == 0 and length > 1 and 0 not in self._shape:
                 raise ShapeError(
                     f"{op}: an array of shape {self._shape} that is broadcast along axis {axis} cannot be written to; "
                     "write to a copy, a.compact()"

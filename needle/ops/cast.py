@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from needle.autograd import NDArray, Tensor, TensorOp
+from needle.backend_ndarray.dtypes import as_dtype
 
 
 class Cast(TensorOp):
     """Convert to another dtype; the gradient is converted back to that of a floating input."""
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype = as_dtype(dtype, "astype")
 
     def compute(self, a: NDArray) -> NDArray:
         return a.astype(self.dtype)
@@ -30,7 +29,7 @@ def astype(a: Tensor, dtype: Any) -> Tensor:
     >>> astype(ndl.Tensor([1.5, -2.5]), "int64").numpy().tolist()
     [1, -2]
     """
-    dtype = np.dtype(dtype)
+    dtype = as_dtype(dtype, "astype")
     if a.dtype == dtype:
         return a
     return Cast(dtype)(a if dtype.kind == "f" else a.detach())

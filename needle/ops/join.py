@@ -143,10 +143,9 @@ def pad(a: Tensor, padding: Sequence[tuple[int, int]]) -> Tensor:
     >>> pad(ndl.Tensor([[1.0, 2.0]]), ((0, 1), (1, 0))).numpy().tolist()
     [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
     """
-    pairs = tuple([tuple(pair) for pair in padding])
-    if len(pairs) != tensor("pad", a).ndim or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+    if len(padding) != tensor("pad", a).ndim or any(len(pair) != 2 or min(pair) < 0 for pair in padding):
         raise ShapeError(
             f"pad: padding must have a pair of numbers for each axis of shape {a.shape}, none negative, "
             f"got {padding}; slice to take elements away"
         )
-    return Pad(pairs)(a)
+    return Pad(tuple([(before, after) for before, after in padding]))(a)

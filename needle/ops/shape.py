@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import normalize_axes
+from needle.backend_ndarray.layout import as_shape, normalize_axes
 from needle.errors import ShapeError
 from needle.ops.arguments import integer, tensor
 
@@ -32,11 +32,10 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     >>> transpose(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]])).numpy().tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    two = (-2, -1) if axes is None else tuple(axes)
-    if len(two) != 2:
+    two = (-2, -1) if axes is None else axes
+    if not isinstance(two, Sequence) or len(two) != 2:
         raise ShapeError(f"transpose: expected two axes to swap, got {axes}; use permute for a whole order")
-    normalize_axes(two[0], tensor("transpose", a).ndim, "transpose")
-    normalize_axes(two[1], a.ndim, "transpose")
+    normalize_axes(two, tensor("transpose", a).ndim, "transpose")
     return Transpose(two)(a)
 
 
@@ -58,9 +57,9 @@ def permute(a: Tensor, axes: Sequence[int]) -> Tensor:
     >>> permute(ndl.Tensor([[[1.0, 2.0, 3.0]]]), (2, 0, 1)).shape
     (3, 1, 1)
     """
-    order = normalize_axes(tuple(axes), tensor("permute", a).ndim, "permute")
+    order = normalize_axes(axes, tensor("permute", a).ndim, "permute")
     if len(order) != a.ndim:
-        raise ShapeError(f"permute: axes {tuple(axes)} do not name each axis of shape {a.shape} once")
+        raise ShapeError(f"permute: axes {axes} do not name each axis of shape {a.shape}; name each once")
     return Permute(order)(a)
 
 
@@ -92,7 +91,7 @@ def reshape(a: Tensor, shape: int | Sequence[int]) -> Tensor:
     >>> reshape(ndl.Tensor([1.0, 2.0, 3.0, 4.0]), (2, -1)).numpy().tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    return Reshape(shape if isinstance(shape, int) else tuple(shape))(a)
+    return Reshape(tuple(shape) if isinstance(shape, Iterable) else shape)(tensor("reshape", a))
 
 
 def squeeze(a: Tensor, axes: int | Sequence[int] | None = None) -> Tensor:
@@ -124,8 +123,8 @@ def unsqueeze(a: Tensor, axis: int) -> Tensor:
 
 
 class BroadcastTo(TensorOp):
-    def __init__(self, shape: Sequence[int]) -> None:
-        self.shape = tuple(shape)
+    def __init__(self, shape: int | Sequence[int]) -> None:
+        self.shape = as_shape("broadcast_to", shape)
 
     def compute(self, a: NDArray) -> NDArray:
         return a.broadcast_to(self.shape)
@@ -134,7 +133,7 @@ class BroadcastTo(TensorOp):
         return sum_to(out_grad, node.inputs[0].shape)
 
 
-def broadcast_to(a: Tensor, shape: Sequence[int]) -> Tensor:
+def broadcast_to(a: Tensor, shape: int | Sequence[int]) -> Tensor:
     """Repeat along new leading axes and along axes of length 1, without copying.
 
     >>> import needle as ndl
@@ -180,7 +179,7 @@ def flip(a: Tensor, axes: int | Sequence[int]) -> Tensor:
 
 def _within(axes: int | Sequence[int], ndim: int) -> set[int]:
     """Give the axes that are in range, none of them negative."""
-    return {axis % ndim for axis in ((axes,) if isinstance(axes, int) else axes) if -ndim <= axis < ndim}
+    return {axis % ndim for axis in (axes if isinstance(axes, Iterable) else (axes,)) if -ndim <= axis < ndim}
 
 
 class Dilate(TensorOp):

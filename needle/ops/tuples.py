@@ -34,7 +34,7 @@ class TupleGetItem(TensorOp):
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def compute(self, arrays: tuple[NDArray, ...]) -> NDArray:  # type: ignore[override]  # its input is a TensorTuple
+    def compute(self, arrays: tuple[NDArray, ...]) -> NDArray:
         return arrays[self.index]
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> TensorTuple:
