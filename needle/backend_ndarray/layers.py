@@ -1,0 +1,297 @@
+"""Array-level functions of layers and optimizers: check sizes, allocate the results, call the device's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from needle.backend_ndarray.devices import BackendDevice
+from needle.backend_ndarray.dtypes import INT32, DType
+from needle.backend_ndarray.kernels import Axes, Pair
+from needle.backend_ndarray.layout import Shape, ordered_strides
+from needle.backend_ndarray.ndarray import NDArray
+from needle.backend_ndarray.strided import check_devices
+from needle.errors import DTypeError, ShapeError
+
+
+class ConvSettings(NamedTuple):
+    """How a convolution's windows lie: a pair (along the height, along the width) each, and the number of groups."""
+
+    stride: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+
+class PoolSettings(NamedTuple):
+    """How a pooling's windows lie: a pair (along the height, along the width) each."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Pair = (0, 0)
+
+
+# Convolution: x (N,H,W,C), weight (Kh,Kw,C/groups,O), d (N,Ho,Wo,O), all of one dtype.
+
+
+def conv(x: NDArray, weight: NDArray, bias: NDArray | None, settings: ConvSettings) -> NDArray:
+    """Give the convolution (N,Ho,Wo,O), Ho = (H + 2P - D*(K-1) - 1) // S + 1, plus the bias (O,) if there is one."""
+    _check_together("conv", x, weight, *(() if bias is None else (bias,)))
+    _check_axes("conv", "the input", x, "N,H,W,C")
+    _check_axes("conv", "the weight", weight, "Kh,Kw,C/groups,O")
+    _check_channels("conv", x.shape[3], weight.shape, settings.groups)
+    if bias is not None and bias.shape != weight.shape[3:]:
+        raise ShapeError(f"conv: the bias has shape {bias.shape}, the weight {weight.shape}; it must be (O,)")
+    height, width = conv_output_size("conv", x.shape[1:3], weight.shape[:2], settings)
+    out = x._allocate((x.shape[0], height, width, weight.shape[3]))
+    x.device.kernels.conv(x, weight, bias, out, *settings)
+    return out
+
+
+def conv_input_gradient(d: NDArray, weight: NDArray, size: Pair, settings: ConvSettings) -> NDArray:
+    """Give the gradient (N,H,W,C) of a convolution's input of the given (H, W); zero where no window reached."""
+    op = "conv_input_gradient"
+    _check_together(op, d, weight)
+    _check_axes(op, "the output gradient", d, "N,Ho,Wo,O")
+    _check_axes(op, "the weight", weight, "Kh,Kw,C/groups,O")
+    _check_gradient_size(op, d.shape, weight.shape[3], size, weight.shape[:2], settings)
+    channels = weight.shape[2] * settings.groups
+    _check_channels(op, channels, weight.shape, settings.groups)
+    out = d._allocate((d.shape[0], *size, channels))
+    d.device.kernels.conv_input_gradient(d, weight, out, *settings)
+    return out
+
+
+def conv_weight_gradient(x: NDArray, d: NDArray, kernel: Pair, settings: ConvSettings) -> NDArray:
+    """Give the gradient (Kh,Kw,C/groups,O) of a convolution's weight: a sum over images and windows, no mean."""
+    op = "conv_weight_gradient"
+    _check_together(op, x, d)
+    _check_axes(op, "the input", x, "N,H,W,C")
+    _check_axes(op, "the output gradient", d, "N,Ho,Wo,O")
+    if x.shape[0] != d.shape[0]:
+        raise ShapeError(f"{op}: the input {x.shape} and the output gradient {d.shape} hold different batches")
+    _check_gradient_size(op, d.shape, d.shape[3], x.shape[1:3], kernel, settings)
+    shape = (*kernel, x.shape[3] // settings.groups, d.shape[3])
+    _check_channels(op, x.shape[3], shape, settings.groups)
+    out = x._allocate(shape)
+    x.device.kernels.conv_weight_gradient(x, d, out, *settings)
+    return out
+
+
+def conv_output_size(op: str, size: Sequence[int], kernel: Sequence[int], settings: ConvSettings) -> Pair:
+    """Give (Ho, Wo), or raise where the kernel does not fit."""
+    padded = tuple([n + 2 * p for n, p in zip(size, settings.padding)])
+    reach = tuple([d * (k - 1) + 1 for d, k in zip(settings.dilation, kernel)])
+    if min(kernel) < 1:
+        raise ShapeError(f"{op}: the kernel {tuple(kernel)} must be at least (1, 1)")
+    if reach[0] > padded[0] or reach[1] > padded[1]:
+        dilated = f" (dilated: {reach})" if reach != tuple(kernel) else ""
+        raise ShapeError(
+            f"{op}: kernel {tuple(kernel)}{dilated} is larger than the padded input {padded}; "
+            "use a smaller kernel or more padding"
+        )
+    height, width = [(n - r) // s + 1 for n, r, s in zip(padded, reach, settings.stride)]
+    return height, width
+
+
+def _check_channels(op: str, channels: int, weight: Shape, groups: int) -> None:
+    if channels % groups or weight[3] % groups:
+        raise ShapeError(
+            f"{op}: {channels} input and {weight[3]} output channels cannot be cut into {groups} groups; "
+            "groups must divide both"
+        )
+    if channels != weight[2] * groups:
+        times = f" in each of {groups} groups" if groups > 1 else ""
+        raise ShapeError(f"{op}: the input has {channels} channels, the weight {weight} takes {weight[2]}{times}")
+
+
+def _check_gradient_size(
+    op: str, d: Shape, channels: int, size: Sequence[int], kernel: Sequence[int], settings: ConvSettings
+) -> None:
+    expected = (*conv_output_size(op, size, kernel, settings), channels)
+    if d[1:] != expected:
+        raise ShapeError(
+            f"{op}: the output gradient {d} does not come from an input of size {tuple(size)} and a kernel "
+            f"{tuple(kernel)}, whose output is (N, {', '.join(map(str, expected))})"
+        )
+
+
+# Pooling: x (N,C,H,W), d (N,C,Ho,Wo). Results keep the memory order of their input.
+
+
+def max_pool(x: NDArray, settings: PoolSettings, ceil_mode: bool) -> tuple[NDArray, NDArray]:
+    """Give each window's maximum, and its position kh * Kw + kw in the window; of equal ones the first, or a NaN."""
+    out = _empty(_pooled("max_pool2d", x, settings, ceil_mode), x)
+    positions = _empty(out.shape, x, INT32)
+    x.device.kernels.max_pool(x, out, positions, *settings)
+    return out, positions
+
+
+def max_pool_gradient(d: NDArray, positions: NDArray, size: Pair, settings: PoolSettings) -> NDArray:
+    """Add each window's d to the pixel (of an image of the given (H, W)) that was its maximum."""
+    out = _empty((*d.shape[:2], *size), d)
+    d.device.kernels.max_pool_gradient(d, positions, out, *settings)
+    return out
+
+
+def max_pool_gather(x: NDArray, positions: NDArray, settings: PoolSettings) -> NDArray:
+    """Read from each window of x the pixel at its position."""
+    out = _empty(positions.shape, x)
+    x.device.kernels.max_pool_gather(x, positions, out, *settings)
+    return out
+
+
+def avg_pool(x: NDArray, settings: PoolSettings, ceil_mode: bool, count_include_pad: bool) -> NDArray:
+    """Give each window's mean."""
+    out = _empty(_pooled("avg_pool2d", x, settings, ceil_mode), x)
+    x.device.kernels.avg_pool(x, out, *settings, count_include_pad)
+    return out
+
+
+def avg_pool_gradient(d: NDArray, size: Pair, settings: PoolSettings, count_include_pad: bool) -> NDArray:
+    """Spread each window's d evenly over its pixels, in an image of the given (H, W)."""
+    out = _empty((*d.shape[:2], *size), d)
+    d.device.kernels.avg_pool_gradient(d, out, *settings, count_include_pad)
+    return out
+
+
+def _pooled(op: str, x: NDArray, settings: PoolSettings, ceil_mode: bool) -> Shape:
+    """Give the shape of the result: (N,C,H,W) -> (N,C,Ho,Wo)."""
+    _check_float(op, x)
+    _check_axes(op, "the input", x, "N,C,H,W")
+    kernel, stride, padding = settings
+    if any(p > k // 2 for p, k in zip(padding, kernel)):
+        raise ShapeError(f"{op}: padding {padding} must be at most half the kernel {kernel}")
+    padded = tuple([n + 2 * p for n, p in zip(x.shape[2:], padding)])
+    if any(k > n for k, n in zip(kernel, padded)):
+        raise ShapeError(f"{op}: kernel {kernel} is larger than the padded input {padded}; use a smaller kernel")
+    sizes = [_pooled_size(*along, ceil_mode) for along in zip(x.shape[2:], kernel, stride, padding)]
+    return (*x.shape[:2], *sizes)
+
+
+def _pooled_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: bool) -> int:
+    room = size + 2 * padding - kernel
+    if not ceil_mode:
+        return room // stride + 1
+    windows = -(-room // stride) + 1
+    return windows - ((windows - 1) * stride >= size + padding)  # the last window must begin on the image
+
+
+# Normalisation: weight and bias have x's number of axes, and broadcast to x.
+
+
+def normalize(
+    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Give (x - mean) * inv_std * weight + bias, mean and inv_std = 1 / sqrt(var + eps), over the (ascending) axes.
+
+    The variance is divided by the number of elements, and computed in a second pass. Without elements, nothing is
+    computed and the statistics are zeros.
+    """
+    _check_float("normalize", x)
+    _check_together("normalize", x, *[a for a in (weight, bias) if a is not None])
+    out = _empty(x.shape, x)
+    kept = tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)])
+    mean, inv_std = _empty(kept, x), _empty(kept, x)
+    if x.size:
+        x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, inv_std)
+    else:
+        mean.fill(0)
+        inv_std.fill(0)
+    return out, mean, inv_std
+
+
+def normalize_gradient(
+    d: NDArray, x: NDArray, weight: NDArray | None, mean: NDArray, inv_std: NDArray, axes: Axes
+) -> NDArray:
+    """Give the gradient of `normalize` with respect to x."""
+    out = _empty(x.shape, x)
+    if x.size:
+        x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out)
+    return out
+
+
+# Optimizer steps, in place. Parameters, gradients and states are sequences of one length.
+
+
+def sgd_update(
+    params: Sequence[NDArray],
+    grads: Sequence[NDArray],
+    velocities: Sequence[NDArray],
+    *,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+) -> None:
+    """Set u = momentum * u + (1 - dampening) * g with g = grad + weight_decay * p, and p -= lr * u.
+
+    With `nesterov`, p -= lr * (g + momentum * u) instead.
+    """
+    for kernels, (p, g, u) in _by_device("sgd_update", params, grads, velocities):
+        kernels.sgd_update(p, g, u, lr, momentum, dampening, weight_decay, nesterov)
+
+
+def adam_update(
+    params: Sequence[NDArray],
+    grads: Sequence[NDArray],
+    firsts: Sequence[NDArray],
+    seconds: Sequence[NDArray],
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    step: int,
+) -> None:
+    """Take the `step`-th step (from 1) of Adam, bias-corrected: p -= lr * m / (sqrt(v) + eps).
+
+    The gradient holds weight_decay * p, unless `decoupled`: then p shrinks by lr * weight_decay first (AdamW).
+    """
+    for kernels, (p, g, m, v) in _by_device("adam_update", params, grads, firsts, seconds):
+        kernels.adam_update(p, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled, step)
+
+
+def _by_device(
+    op: str, params: Sequence[NDArray], grads: Sequence[NDArray], *states: Sequence[NDArray]
+) -> Iterator[tuple[Any, list[list[NDArray]]]]:
+    """For each device, its kernels and the arrays that are there, checked; what is written to is marked."""
+    by_device: dict[BackendDevice, list[tuple[NDArray, ...]]] = {}
+    for arrays in zip(params, grads, *states):
+        _check_together(op, *arrays)
+        if any(a.shape != arrays[0].shape for a in arrays):
+            raise ShapeError(
+                f"{op}: a parameter of shape {arrays[0].shape} has a gradient or a state of another shape: "
+                f"{[a.shape for a in arrays[1:]]}"
+            )
+        by_device.setdefault(arrays[0].device, []).append(arrays)
+    for device, rows in by_device.items():
+        yield device.kernels, [list(column) for column in zip(*rows)]
+        for param, _, *state in rows:
+            for written in (param, *state):
+                written._mark_written()
+
+
+def _check_axes(op: str, name: str, a: NDArray, axes: str) -> None:
+    if a.ndim != axes.count(",") + 1:
+        raise ShapeError(f"{op}: {name} must have the axes {axes}, got shape {a.shape}")
+
+
+def _check_float(op: str, x: NDArray) -> None:
+    if x.dtype.kind != "f":
+        raise DTypeError(f"{op}: the input must be float32 or float64, got {x.dtype}; convert with astype")
+
+
+def _check_together(op: str, first: NDArray, *others: NDArray) -> None:
+    check_devices(op, first, *others)
+    for other in others:
+        if other.dtype != first.dtype:
+            raise DTypeError(f"{op}: operands have dtypes {first.dtype} and {other.dtype}; convert one with astype")
+
+
+def _empty(shape: Shape, like: NDArray, dtype: DType | None = None) -> NDArray:
+    """Make an array, its elements not set, with as many axes as `like` and in its order of memory."""
+    return like._allocate(shape, ordered_strides(shape, like.strides), dtype)

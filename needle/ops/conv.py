@@ -1,0 +1,277 @@
+"""Convolution. It, its input gradient and its weight gradient are ops, and each one's gradients are the other two.
+
+The ops speak N,H,W,C and Kh,Kw,C/groups,O; the functions with `2d` in their names speak N,C,H,W and O,C/groups,Kh,Kw,
+and get there by permuting views, so that their results lie in N,H,W,C memory.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from needle.autograd import NDArray, Tensor, TensorOp
+from needle.backend_ndarray import layers
+from needle.backend_ndarray.layers import ConvSettings
+from needle.errors import ShapeError
+from needle.ops.arguments import integer, pair, promote, tensor
+from needle.ops.reduce import summation
+from needle.ops.shape import permute, reshape
+
+Pair: TypeAlias = "int | tuple[int, int]"
+
+TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
+TO_HWIO, TO_OIHW = (2, 3, 1, 0), (3, 2, 0, 1)
+
+
+def _settings(op: str, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> ConvSettings:
+    return ConvSettings(
+        pair(op, "stride", stride, 1),
+        pair(op, "padding", padding, 0),
+        pair(op, "dilation", dilation, 1),
+        integer(op, "groups", groups, 1),
+    )
+
+
+class Conv(TensorOp):
+    """x (N,H,W,C), weight (Kh,Kw,C/groups,O) and, if given, bias (O,) to (N,Ho,Wo,O)."""
+
+    def __init__(self, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1, groups: int = 1) -> None:
+        self.settings = _settings("conv", stride, padding, dilation, groups)
+
+    def compute(self, x: NDArray, weight: NDArray, bias: NDArray | None = None) -> NDArray:
+        return layers.conv(x, weight, bias, self.settings)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, *bias = node.inputs
+        return (
+            ConvInputGradient(self.settings, x.shape[1:3])(out_grad, weight) if x.requires_grad else None,
+            ConvWeightGradient(self.settings, weight.shape[:2])(x, out_grad) if weight.requires_grad else None,
+            *(summation(out_grad, (0, 1, 2)) for _ in bias),
+        )
+
+
+class ConvInputGradient(TensorOp):
+    """d (N,Ho,Wo,O) and weight to the gradient (N,H,W,C) of an input of the given size (H, W)."""
+
+    def __init__(self, settings: ConvSettings, size: tuple[int, int]) -> None:
+        self.settings, self.size = settings, size
+
+    def compute(self, d: NDArray, weight: NDArray) -> NDArray:
+        return layers.conv_input_gradient(d, weight, self.size, self.settings)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        d, weight = node.inputs
+        return (
+            Conv(*self.settings)(out_grad, weight) if d.requires_grad else None,
+            ConvWeightGradient(self.settings, weight.shape[:2])(out_grad, d) if weight.requires_grad else None,
+        )
+
+
+class ConvWeightGradient(TensorOp):
+    """x (N,H,W,C) and d (N,Ho,Wo,O) to the gradient of a weight of the given kernel size (Kh, Kw)."""
+
+    def __init__(self, settings: ConvSettings, kernel: tuple[int, int]) -> None:
+        self.settings, self.kernel = settings, kernel
+
+    def compute(self, x: NDArray, d: NDArray) -> NDArray:
+        return layers.conv_weight_gradient(x, d, self.kernel, self.settings)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        x, d = node.inputs
+        return (
+            ConvInputGradient(self.settings, x.shape[1:3])(d, out_grad) if x.requires_grad else None,
+            Conv(*self.settings)(x, out_grad) if d.requires_grad else None,
+        )
+
+
+def conv(
+    a: Tensor,
+    b: Tensor,
+    stride: Pair = 1,
+    padding: Pair = 1,
+    dilation: Pair = 1,
+    groups: int = 1,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Convolve images (N,H,W,C) with a kernel (Kh,Kw,C/groups,O); gives (N,Ho,Wo,O).
+
+    Ho = (H + 2 * padding - dilation * (Kh - 1) - 1) // stride + 1, and Wo likewise: the padding of zeros lies on both
+    sides alike, and what no window reaches at the end is left out. As everywhere in the field, the kernel is not
+    flipped. The weight gradient is a sum over images and windows.
+
+    Args:
+        a: images.
+        b: kernel.
+        stride, padding, dilation: a number, or a pair for (height, width).
+        groups: output channels see only the input channels of their group.
+        bias: (O,), added to every pixel.
+
+    Raises:
+        ShapeError: channels that differ, a kernel larger than the padded images, a stride below 1.
+
+    >>> import needle as ndl
+    >>> images, kernel = ndl.ones(1, 3, 3, 1), ndl.Tensor([[[[2.0]]]])
+    >>> conv(images, kernel, stride=2, padding=1).numpy()[0, :, :, 0].tolist()
+    [[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    op = Conv(stride, padding, dilation, groups)
+    inputs = [tensor("conv", a, "a"), tensor("conv", b, "b")]
+    return op(*promote(*inputs, *(() if bias is None else (tensor("conv", bias, "bias"),))))
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolve images (N,C,H,W), or one image (C,H,W), with a weight (O,C/groups,Kh,Kw); see `conv`.
+
+    The result (N,O,Ho,Wo) is a view of N,H,W,C memory.
+
+    >>> import needle as ndl
+    >>> image, weight = ndl.Tensor([[[1.0, 2.0], [3.0, 4.0]]]), ndl.Tensor([[[[1.0, 1.0], [1.0, 1.0]]]])
+    >>> conv2d(image, weight, ndl.Tensor([0.5])).numpy().tolist()
+    [[[10.5]]]
+    """
+    images, kernel = _images("conv2d", x, "x"), _weight("conv2d", weight)
+    out = conv(permute(images, TO_NHWC), permute(kernel, TO_HWIO), stride, padding, dilation, groups, bias)
+    return _like(x, permute(out, TO_NCHW))
+
+
+def conv2d_input_gradient(
+    d: Tensor,
+    weight: Tensor,
+    stride: Pair,
+    padding: Pair,
+    height: int,
+    width: int,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Give the gradient (N,C,height,width) of `conv2d`'s input from that of its output, d (N,O,Ho,Wo).
+
+    With a stride above 1 several input sizes give one output size, so height and width are asked for.
+
+    >>> import needle as ndl
+    >>> d, weight = ndl.Tensor([[[[1.0]]]]), ndl.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> conv2d_input_gradient(d, weight, stride=2, padding=0, height=3, width=3).numpy()[0, 0].tolist()
+    [[1.0, 2.0, 0.0], [3.0, 4.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    name = "conv2d_input_gradient"
+    settings = _settings(name, stride, padding, dilation, groups)
+    size = integer(name, "height", height, 1), integer(name, "width", width, 1)
+    inputs = promote(permute(_images(name, d, "d"), TO_NHWC), permute(_weight(name, weight), TO_HWIO))
+    return _like(d, permute(ConvInputGradient(settings, size)(*inputs), TO_NCHW))
+
+
+def conv2d_weight_gradient(
+    x: Tensor,
+    d: Tensor,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Give the gradient (O,C/groups,Kh,Kw) of `conv2d`'s weight from the input x and the output's gradient d.
+
+    >>> import needle as ndl
+    >>> x, d = ndl.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ndl.Tensor([[[[10.0]]]])
+    >>> conv2d_weight_gradient(x, d, kernel_size=2, stride=1, padding=0).numpy()[0, 0].tolist()
+    [[10.0, 20.0], [30.0, 40.0]]
+    """
+    name = "conv2d_weight_gradient"
+    settings = _settings(name, stride, padding, dilation, groups)
+    inputs = promote(permute(_images(name, x, "x"), TO_NHWC), permute(_images(name, d, "d"), TO_NHWC))
+    return permute(ConvWeightGradient(settings, pair(name, "kernel_size", kernel_size, 1))(*inputs), TO_OIHW)
+
+
+def conv2d_bias_gradient(d: Tensor) -> Tensor:
+    """Give the gradient (O,) of `conv2d`'s bias from the output's gradient d: its sum over images and pixels.
+
+    >>> import needle as ndl
+    >>> conv2d_bias_gradient(ndl.Tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]])).numpy().tolist()
+    [3.0, 7.0]
+    """
+    return summation(_images("conv2d_bias_gradient", d, "d"), (0, 2, 3))
+
+
+def conv_transpose2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    output_padding: Pair = 0,
+    groups: int = 1,
+    dilation: Pair = 1,
+) -> Tensor:
+    """Apply the transpose of a convolution to (N,C,H,W), or one image (C,H,W), with a weight (C,O/groups,Kh,Kw).
+
+    This is the input gradient of the `conv2d` with the same arguments. Gives (N,O,Ho,Wo), with
+    Ho = (H - 1) * stride - 2 * padding + dilation * (Kh - 1) + 1 + output_padding. `output_padding`, at the far end
+    only, chooses between the input sizes that `conv2d` maps to H, so it is below the stride.
+
+    >>> import needle as ndl
+    >>> x, weight = ndl.Tensor([[[[1.0, 2.0]]]]), ndl.Tensor([[[[1.0, 10.0]]]])
+    >>> conv_transpose2d(x, weight, stride=(1, 2), output_padding=(0, 1)).numpy().tolist()
+    [[[[1.0, 10.0, 2.0, 20.0, 0.0]]]]
+    """
+    name = "conv_transpose2d"
+    settings = _settings(name, stride, padding, dilation, groups)
+    extra = pair(name, "output_padding", output_padding, 0)
+    if extra[0] >= settings.stride[0] or extra[1] >= settings.stride[1]:
+        raise ShapeError(f"{name}: output_padding {extra} must be below the stride {settings.stride}")
+    images, kernel = promote(_images(name, x, "x"), _weight(name, weight))
+    if images.shape[1] != kernel.shape[0]:
+        raise ShapeError(
+            f"{name}: the input {x.shape} has {images.shape[1]} channels, "
+            f"the weight {weight.shape} takes {kernel.shape[0]}"
+        )
+    size = _transposed_size(images.shape[2:], kernel.shape[2:], settings, extra)
+    out = ConvInputGradient(settings, size)(permute(images, TO_NHWC), permute(kernel, TO_HWIO))
+    if bias is not None:
+        out = out + _bias(name, bias, out.shape[3])
+    return _like(x, permute(out, TO_NCHW))
+
+
+def _transposed_size(
+    size: tuple[int, ...], kernel: tuple[int, ...], settings: ConvSettings, extra: tuple[int, int]
+) -> tuple[int, int]:
+    stride, padding, dilation, _ = settings
+    height, width = [
+        (size[i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + 1 + extra[i] for i in (0, 1)
+    ]
+    if height < 1 or width < 1:
+        raise ShapeError(
+            f"conv_transpose2d: input {size}, kernel {kernel} and padding {padding} leave an output of size "
+            f"{height, width}; use less padding"
+        )
+    return height, width
+
+
+def _bias(op: str, bias: Tensor, channels: int) -> Tensor:
+    if tensor(op, bias, "bias").shape != (channels,):
+        raise ShapeError(f"{op}: the bias has shape {bias.shape}; it must be ({channels},)")
+    return bias
+
+
+def _images(op: str, x: Tensor, name: str) -> Tensor:
+    """Images with their batch axis."""
+    if tensor(op, x, name).ndim not in (3, 4):
+        raise ShapeError(f"{op}: {name} must have the axes N,C,H,W or C,H,W, got shape {x.shape}")
+    return x if x.ndim == 4 else reshape(x, (1, *x.shape))
+
+
+def _weight(op: str, weight: Tensor) -> Tensor:
+    if tensor(op, weight, "weight").ndim != 4:
+        raise ShapeError(f"{op}: the weight must have four axes, the last two of the kernel, got shape {weight.shape}")
+    return weight
+
+
+def _like(x: Tensor, out: Tensor) -> Tensor:
+    """Drop the batch axis where x had none."""
+    return out if x.ndim == 4 else reshape(out, out.shape[1:])

@@ -1,0 +1,242 @@
+"""Normalisation by mean and variance: of each channel over a batch, of the last axes, or of groups of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TypeAlias
+
+from needle.autograd import NDArray, Tensor, TensorOp, differentiate
+from needle.backend_ndarray import layers
+from needle.errors import ShapeError
+from needle.ops.arguments import integer, promote, tensor
+from needle.ops.reduce import mean, summation
+from needle.ops.shape import reshape
+
+OnStatistics: TypeAlias = Callable[[NDArray, NDArray, int], None]
+
+
+class Normalize(TensorOp):
+    """(x - mean) / sqrt(var + eps) * weight + bias, of x, of x and weight, or of all three.
+
+    Args:
+        shape: the shape in which x is seen.
+        axes: the axes of that shape, ascending, over which mean and variance are taken.
+        parameter_shape: the shape in which weight and bias are seen; it broadcasts to `shape`.
+        eps: what is added to the variance. That one is divided by the number of elements, and taken in a second pass.
+        on_statistics: called, where there are elements, with mean, variance and number of elements once computed.
+    """
+
+    mean: NDArray
+    inv_std: NDArray
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        axes: tuple[int, ...],
+        parameter_shape: tuple[int, ...],
+        eps: float,
+        on_statistics: OnStatistics | None = None,
+    ) -> None:
+        self.shape, self.axes, self.parameter_shape, self.eps = shape, axes, parameter_shape, eps
+        self.on_statistics = on_statistics
+        self.shared_axes = tuple([axis for axis, n in enumerate(parameter_shape) if n == 1])
+
+    def compute(self, x: NDArray, weight: NDArray | None = None, bias: NDArray | None = None) -> NDArray:
+        weight, bias = [a if a is None else a.reshape(self.parameter_shape) for a in (weight, bias)]
+        out, self.mean, self.inv_std = layers.normalize(x.reshape(self.shape), weight, bias, self.axes, self.eps)
+        if self.on_statistics and x.size:
+            variance = (self.inv_std**-2 - self.eps).maximum(0)  # spares a pass over x
+            count = prod([self.shape[axis] for axis in self.axes])
+            self.on_statistics(self.mean.reshape(-1), variance.reshape(-1), count)
+        return out.reshape(x.shape)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        x, *parameters = node.inputs
+        to_x = NormalizeGradient(self)(out_grad, x, *parameters[:1]) if x.requires_grad else None
+        to_parameters = (self._to_weight, self._to_bias)
+        return to_x, *(
+            to_parameter(out_grad, x).reshape(parameter.shape) if parameter.requires_grad else None
+            for to_parameter, parameter in zip(to_parameters, parameters)
+        )
+
+    def _to_weight(self, out_grad: Tensor, x: Tensor) -> Tensor:
+        return NormalizeWeightGradient(self)(out_grad, x)
+
+    def _to_bias(self, out_grad: Tensor, x: Tensor) -> Tensor:
+        return summation(reshape(out_grad, self.shape), self.shared_axes)
+
+    def standardize(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Give (x - mean) * inv_std, and inv_std, in `shape`, by ops that can be differentiated."""
+        x = reshape(x, self.shape)
+        centred = x - mean(x, self.axes, keepdims=True)
+        inv_std = (mean(centred * centred, self.axes, keepdims=True) + self.eps) ** -0.5
+        return centred * inv_std, inv_std
+
+
+class NormalizeGradient(TensorOp):
+    """d, x and perhaps weight to the gradient of Normalize with respect to x."""
+
+    def __init__(self, forward: Normalize) -> None:
+        self.forward = forward
+
+    def compute(self, d: NDArray, x: NDArray, weight: NDArray | None = None) -> NDArray:
+        op = self.forward
+        weight = None if weight is None else weight.reshape(op.parameter_shape)
+        d, seen = d.reshape(op.shape), x.reshape(op.shape)
+        return layers.normalize_gradient(d, seen, weight, op.mean, op.inv_std, op.axes).reshape(x.shape)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        return differentiate(self._formula, node.inputs, out_grad)
+
+    def _formula(self, d: Tensor, x: Tensor, weight: Tensor | None = None) -> Tensor:
+        op, shape = self.forward, x.shape
+        standardized, inv_std = op.standardize(x)
+        d = reshape(d, op.shape)
+        d = d if weight is None else d * reshape(weight, op.parameter_shape)
+        slope = mean(d * standardized, op.axes, keepdims=True)
+        return reshape((d - mean(d, op.axes, keepdims=True) - standardized * slope) * inv_std, shape)
+
+
+class NormalizeWeightGradient(TensorOp):
+    """d and x to the gradient of Normalize with respect to weight, without the axes that share an element of it."""
+
+    def __init__(self, forward: Normalize) -> None:
+        self.forward = forward
+
+    def compute(self, d: NDArray, x: NDArray) -> NDArray:
+        op = self.forward
+        standardized = (x.reshape(op.shape) - op.mean) * op.inv_std
+        return (standardized * d.reshape(op.shape)).sum(op.shared_axes)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        return differentiate(self._formula, node.inputs, out_grad)
+
+    def _formula(self, d: Tensor, x: Tensor) -> Tensor:
+        standardized, _ = self.forward.standardize(x)
+        return summation(standardized * reshape(d, self.forward.shape), self.forward.shared_axes)
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    on_statistics: OnStatistics | None = None,
+) -> Tensor:
+    """Normalise each channel of (N,C), (N,C,L) or (N,C,H,W) by its mean and variance over the other axes.
+
+    Gives (x - mean) / sqrt(var + eps) * weight + bias (Ioffe and Szegedy, 2015), in x's order of memory. The variance
+    is divided by the number of values, and taken in a second pass. For given statistics see `batch_norm_inference`.
+
+    Args:
+        x: float32 or float64.
+        weight, bias: (C,). A bias needs a weight beside it.
+        eps: keeps the root away from zero.
+        on_statistics: called with (mean, variance, count): two arrays (C,), of which the variance is the biased one,
+            and the number of values of a channel. For running averages. Not called for an empty batch.
+
+    Raises:
+        ShapeError: a single value per channel (its variance says nothing), parameters of another shape.
+
+    >>> import needle as ndl
+    >>> x = ndl.Tensor([[1.0, 0.0], [3.0, 8.0]])
+    >>> batch_norm(x, eps=0.0).numpy().tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    """
+    name = "batch_norm"
+    shape = _channels_first(name, x)
+    axes = (0, *range(2, x.ndim))
+    if prod([shape[axis] for axis in axes]) == 1:
+        raise ShapeError(
+            f"{name}: one value per channel in an input of shape {shape} has no variance; "
+            "train on larger batches, or normalise by running statistics (evaluation mode)"
+        )
+    inputs = _with_parameters(name, x, weight, bias, (shape[1],))
+    return Normalize(shape, axes, (1, shape[1], *[1] * (x.ndim - 2)), eps, on_statistics)(*inputs)
+
+
+def batch_norm_inference(
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of (N,C,...) by given statistics: (x - mean) / sqrt(variance + eps) * weight + bias.
+
+    All but x are of shape (C,). Composed of elementwise ops.
+
+    >>> import needle as ndl
+    >>> x, mean, variance = ndl.Tensor([[5.0]]), ndl.Tensor([1.0]), ndl.Tensor([4.0])
+    >>> batch_norm_inference(x, mean, variance, eps=0.0).numpy().tolist()
+    [[2.0]]
+    """
+    name = "batch_norm_inference"
+    channels = _channels_first(name, x)[1]
+    scale = (_parameter(name, "variance", variance, (channels,)) + eps) ** -0.5
+    if weight is not None:
+        scale = scale * _parameter(name, "weight", weight, (channels,))
+    spread = (channels, *[1] * (x.ndim - 2))
+    out = (x - reshape(_parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
+    return out if bias is None else out + reshape(_parameter(name, "bias", bias, (channels,)), spread)
+
+
+def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Normalise over the last axes, as many as the weight has (Ba et al., 2016); over the last one without a weight.
+
+    >>> import needle as ndl
+    >>> layer_norm(ndl.Tensor([[1.0, 3.0], [0.0, 8.0]]), eps=0.0).numpy().tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
+    """
+    name = "layer_norm"
+    last = 1 if weight is None else tensor(name, weight, "weight").ndim
+    if not 1 <= last <= tensor(name, x, "x").ndim:
+        raise ShapeError(f"{name}: cannot normalise an input of shape {x.shape} over its last {last} axes")
+    lead, normalized = x.ndim - last, x.shape[x.ndim - last :]
+    inputs = _with_parameters(name, x, weight, bias, normalized)
+    return Normalize(x.shape, tuple(range(lead, x.ndim)), (*[1] * lead, *normalized), eps)(*inputs)
+
+
+def group_norm(
+    x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalise each example's groups of channels, x being (N,C,...), by their mean and variance (Wu and He, 2018).
+
+    weight and bias are of shape (C,).
+
+    >>> import needle as ndl
+    >>> group_norm(ndl.Tensor([[1.0, 3.0, 0.0, 8.0]]), 2, eps=0.0).numpy().tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+    name = "group_norm"
+    batch, channels, *image = _channels_first(name, x)
+    if channels % integer(name, "num_groups", num_groups, 1):
+        raise ShapeError(f"{name}: {channels} channels cannot be cut into {num_groups} groups of one size")
+    inputs = _with_parameters(name, x, weight, bias, (channels,))
+    groups = (num_groups, channels // num_groups)
+    axes = tuple(range(2, x.ndim + 1))
+    return Normalize((batch, *groups, *image), axes, (1, *groups, *[1] * len(image)), eps)(*inputs)
+
+
+def _channels_first(op: str, x: Tensor) -> tuple[int, ...]:
+    if tensor(op, x, "x").ndim < 2:
+        raise ShapeError(f"{op}: the input must have the axes N,C,..., got shape {x.shape}")
+    return x.shape
+
+
+def _with_parameters(
+    op: str, x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]
+) -> tuple[Tensor, ...]:
+    """Give the inputs of Normalize, checked and of one dtype."""
+    if weight is None and bias is not None:
+        raise ShapeError(f"{op}: a bias needs a weight beside it; give a weight of ones")
+    given = [(name, a) for name, a in (("weight", weight), ("bias", bias)) if a is not None]
+    return promote(x, *[_parameter(op, name, a, shape) for name, a in given])
+
+
+def _parameter(op: str, name: str, a: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if tensor(op, a, name).shape != shape:
+        raise ShapeError(f"{op}: the {name} has shape {a.shape}; for this input it must be {shape}")
+    return a
