@@ -9,13 +9,13 @@ import time
 
 import numpy as np
 import pytest
-from needle.testing import check_gradients
 
 import needle as ndl
 from apps import mlp_resnet, simple_ml
 from needle import init, nn, ops
 from needle.data import DataLoader, Dataset, NDArrayDataset, RandomCrop, RandomFlipHorizontal
 from needle.errors import DTypeError, GradientError
+from needle.testing import check_gradients
 from tests.tolerances import assert_close
 
 
