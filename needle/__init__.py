@@ -13,6 +13,7 @@ from needle import backend_selection as backend_selection
 from needle import data as data
 from needle import errors as errors
 from needle import init as init
+from needle import io as io
 from needle import nn as nn
 from needle import ops as ops
 from needle import optim as optim
@@ -35,6 +36,13 @@ from needle.backend_ndarray import cuda as cuda
 from needle.backend_ndarray import default_device as default_device
 from needle.backend_ndarray import default_dtype as default_dtype
 from needle.backend_ndarray import set_default_dtype as set_default_dtype
+from needle.errors import BoundsError as BoundsError
+from needle.errors import DeviceError as DeviceError
+from needle.errors import DTypeError as DTypeError
+from needle.errors import FileFormatError as FileFormatError
+from needle.errors import GradientError as GradientError
+from needle.errors import MissingExtraError as MissingExtraError
+from needle.errors import ShapeError as ShapeError
 from needle.init import constant as constant
 from needle.init import manual_seed as manual_seed
 from needle.init import one_hot as one_hot
@@ -59,6 +67,7 @@ from needle.ops import Concatenate as Concatenate
 from needle.ops import Conv as Conv
 from needle.ops import ConvInputGradient as ConvInputGradient
 from needle.ops import ConvWeightGradient as ConvWeightGradient
+from needle.ops import CrossEntropy as CrossEntropy
 from needle.ops import CumSum as CumSum
 from needle.ops import Dilate as Dilate
 from needle.ops import DivScalar as DivScalar
@@ -74,6 +83,8 @@ from needle.ops import FusedAddScalars as FusedAddScalars
 from needle.ops import GetItem as GetItem
 from needle.ops import LeakyReLU as LeakyReLU
 from needle.ops import Log as Log
+from needle.ops import LogSoftmax as LogSoftmax
+from needle.ops import LogSumExp as LogSumExp
 from needle.ops import MakeTensorTuple as MakeTensorTuple
 from needle.ops import MaskedFill as MaskedFill
 from needle.ops import MatMul as MatMul
@@ -88,6 +99,7 @@ from needle.ops import MulScalar as MulScalar
 from needle.ops import Negate as Negate
 from needle.ops import Normalize as Normalize
 from needle.ops import NormalizeGradient as NormalizeGradient
+from needle.ops import NormalizeWeightGradient as NormalizeWeightGradient
 from needle.ops import Pad as Pad
 from needle.ops import Permute as Permute
 from needle.ops import PowerScalar as PowerScalar
@@ -95,6 +107,7 @@ from needle.ops import ReLU as ReLU
 from needle.ops import Reshape as Reshape
 from needle.ops import Sigmoid as Sigmoid
 from needle.ops import SiLU as SiLU
+from needle.ops import Softmax as Softmax
 from needle.ops import Softplus as Softplus
 from needle.ops import Sorted as Sorted
 from needle.ops import Split as Split
@@ -109,11 +122,14 @@ from needle.ops import TupleGetItem as TupleGetItem
 from needle.ops import UnDilate as UnDilate
 from needle.ops import Where as Where
 from needle.ops import abs as abs
+from needle.ops import adaptive_avg_pool2d as adaptive_avg_pool2d
 from needle.ops import add as add
 from needle.ops import add_scalar as add_scalar
 from needle.ops import argmax as argmax
 from needle.ops import astype as astype
 from needle.ops import avg_pool2d as avg_pool2d
+from needle.ops import batch_norm as batch_norm
+from needle.ops import batch_norm_inference as batch_norm_inference
 from needle.ops import broadcast_to as broadcast_to
 from needle.ops import clip as clip
 from needle.ops import concatenate as concatenate
@@ -123,6 +139,7 @@ from needle.ops import conv2d_bias_gradient as conv2d_bias_gradient
 from needle.ops import conv2d_input_gradient as conv2d_input_gradient
 from needle.ops import conv2d_weight_gradient as conv2d_weight_gradient
 from needle.ops import conv_transpose2d as conv_transpose2d
+from needle.ops import cross_entropy as cross_entropy
 from needle.ops import cumsum as cumsum
 from needle.ops import dilate as dilate
 from needle.ops import divide as divide
@@ -140,10 +157,14 @@ from needle.ops import getitem as getitem
 from needle.ops import global_avg_pool2d as global_avg_pool2d
 from needle.ops import greater as greater
 from needle.ops import greater_equal as greater_equal
+from needle.ops import group_norm as group_norm
+from needle.ops import layer_norm as layer_norm
 from needle.ops import leaky_relu as leaky_relu
 from needle.ops import less as less
 from needle.ops import less_equal as less_equal
 from needle.ops import log as log
+from needle.ops import logsoftmax as logsoftmax
+from needle.ops import logsumexp as logsumexp
 from needle.ops import make_tuple as make_tuple
 from needle.ops import masked_fill as masked_fill
 from needle.ops import matmul as matmul
@@ -153,6 +174,7 @@ from needle.ops import maximum as maximum
 from needle.ops import mean as mean
 from needle.ops import min as min
 from needle.ops import minimum as minimum
+from needle.ops import mse_loss as mse_loss
 from needle.ops import mul_scalar as mul_scalar
 from needle.ops import multiply as multiply
 from needle.ops import negate as negate
@@ -166,6 +188,7 @@ from needle.ops import reshape as reshape
 from needle.ops import sigmoid as sigmoid
 from needle.ops import sign as sign
 from needle.ops import silu as silu
+from needle.ops import softmax as softmax
 from needle.ops import softplus as softplus
 from needle.ops import sort as sort
 from needle.ops import split as split
@@ -184,6 +207,7 @@ from needle.ops import tuple_add as tuple_add
 from needle.ops import tuple_get_item as tuple_get_item
 from needle.ops import undilate as undilate
 from needle.ops import unsqueeze as unsqueeze
+from needle.ops import upsample2d as upsample2d
 from needle.ops import var as var
 from needle.ops import where as where
 from needle.version import __version__ as __version__

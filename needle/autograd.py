@@ -338,7 +338,7 @@ class Tensor(Value):
         self._grad: Tensor | None = None
 
     @staticmethod
-    def make_const(data: NDArray, requires_grad: bool = False) -> Tensor:
+    def make_const(data: NDArray | Tensor, requires_grad: bool = False) -> Tensor:
         """Make a leaf of an array, sharing its memory."""
         tensor = Tensor.__new__(Tensor)
         tensor._set(data._array if isinstance(data, Tensor) else data, requires_grad)

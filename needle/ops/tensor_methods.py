@@ -91,7 +91,7 @@ METHODS: dict[str, Any] = {
     "unsqueeze": shape.unsqueeze,
     "flip": shape.flip,
     "matmul": linalg.matmul,
-    "T": property(shape.reverse_axes),
+    "T": property(lambda a: shape.reverse_axes(a)),
 }
 
 for _name, _method in METHODS.items():
