@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from needle.errors import DTypeError, ShapeError
 
 def is_number(value: object) -> bool:
     """Whether `value` is a Python number, a NumPy scalar or an ndarray of shape ()."""
-    return isinstance(value, (numbers.Real, np.generic)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return isinstance(value, (int, float, np.generic)) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def number(op: str, name: str, value: Any) -> Any:
