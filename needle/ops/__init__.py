@@ -1,5 +1,6 @@
 """Differentiable operations: for each op a class, and the function that checks its arguments and calls it."""
 
+from needle.init import one_hot as one_hot
 from needle.ops import tensor_methods as tensor_methods  # installs Tensor's operators and methods
 from needle.ops.activation import ELU as ELU
 from needle.ops.activation import GELU as GELU
