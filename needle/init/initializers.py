@@ -83,5 +83,5 @@ def _fan(op: str, fan: int) -> int:
 
 def _gain(op: str, nonlinearity: str) -> float:
     if nonlinearity not in _GAINS:
-        raise ShapeError(f"{op}: nonlinearity must be one of {', '.join(_GAINS)}, got {nonlinearity!r}")
+        raise ValueError(f"{op}: nonlinearity must be one of {', '.join(_GAINS)}, got {nonlinearity!r}")
     return _GAINS[nonlinearity]

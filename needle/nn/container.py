@@ -50,9 +50,9 @@ class Sequential(Module):
 
     def __init__(self, *modules: Module) -> None:
         super().__init__()
-        wrong = [f"entry {i}, a {type(module).__name__}" for i, module in enumerate(modules) if not callable(module)]
+        wrong = [f"a {type(module).__name__} (entry {i})" for i, module in enumerate(modules) if not callable(module)]
         if wrong:
-            raise DTypeError(f"Sequential: every entry must be a Module, not so {', '.join(wrong)}; unpack lists with *")
+            raise DTypeError(f"Sequential: expected modules, not {', '.join(wrong)}; unpack a list with *")
         self.modules = modules
 
     def _attributes(self) -> Mapping[str, Any]:

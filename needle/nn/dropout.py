@@ -29,7 +29,7 @@ class Dropout(Module):
 
     def _probability(self, p: float) -> float:
         if not 0 <= p <= 1:
-            raise ShapeError(f"{type(self).__name__}: p must be a probability between 0 and 1, got {p}")
+            raise ValueError(f"{type(self).__name__}: p must be a probability between 0 and 1, got {p}")
         return p
 
     def _drop(self, x: Tensor, mask_shape: Sequence[int]) -> Tensor:

@@ -285,17 +285,12 @@ class Module:
         Raises:
             ShapeError: names missing or unexpected, or shapes that differ. It names them all; nothing is changed then.
         """
-        own, name = self._state(), type(self).__name__
+        own = self._state()
         arrays = {path: np.asarray(value) for path, value in state.items()}
-        problems = [f"missing {path}" for path in own if path not in arrays]
-        problems += [f"unexpected {path}" for path in arrays if path not in own]
-        problems += [
-            f"{path} of shape {arrays[path].shape}, expected {tensor.shape}"
-            for path, tensor in own.items()
-            if path in arrays and arrays[path].shape != tensor.shape
-        ]
-        if problems:
-            raise ShapeError(f"{name}.load_state_dict: the state is not one of this module: {'; '.join(problems)}")
+        misfits = _misfits(own, arrays)
+        if misfits:
+            name = type(self).__name__
+            raise ShapeError(f"{name}.load_state_dict: the state is not one of this module: {'; '.join(misfits)}")
         converted = [nd.array(arrays[path], dtype=tensor.dtype, device=tensor.device) for path, tensor in own.items()]
         for tensor, array in zip(own.values(), converted, strict=True):
             tensor.cached_data[...] = array
@@ -329,6 +324,19 @@ def _unpack(name: str, value: Any, within: set[int]) -> Iterator[tuple[Kind, str
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
             yield from _unpack(f"{name}.{key}", item, within | {id(value)})
+
+
+def _misfits(own: Mapping[str, Tensor], arrays: Mapping[str, np.ndarray[Any, Any]]) -> list[str]:
+    """Say what keeps `arrays` from being loaded into the tensors `own`."""
+    misfits = [f"missing {path}" for path in own if path not in arrays]
+    for path, array in arrays.items():
+        if path not in own:
+            misfits.append(f"unexpected {path}")
+        elif array.shape != own[path].shape:
+            misfits.append(f"{path} of shape {array.shape}, expected {own[path].shape}")
+        elif array.dtype.kind not in "fiub":
+            misfits.append(f"{path} of dtype {array.dtype}")
+    return misfits
 
 
 def _moved(array: NDArray, device: BackendDevice | None, dtype: Any) -> NDArray:

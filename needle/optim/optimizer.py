@@ -52,7 +52,8 @@ class Optimizer:
     A subclass defines `_update`, or `step` whole.
 
     Raises:
-        ShapeError: no parameters; one in two groups; a hyperparameter that the optimizer does not have.
+        ShapeError: there are no parameters.
+        ValueError: a parameter in two groups; a hyperparameter out of its range, or that the optimizer does not have.
         DTypeError: what is no floating-point tensor.
         GradientError: a tensor that an op made.
     """
@@ -85,12 +86,12 @@ class Optimizer:
         unknown = set(group) - set(self.defaults) - {"params"}
         if unknown or "params" not in group:
             known = ", ".join(["params", *self.defaults])
-            raise ShapeError(f"{self._name}: a group has params and may have others of {known}; got {', '.join(group)}")
+            raise ValueError(f"{self._name}: a group has params and may have others of {known}; got {', '.join(group)}")
         params = [group["params"]] if isinstance(group["params"], Tensor) else list(dict.fromkeys(group["params"]))
         for index, p in enumerate(params):
             self._check_parameter(index, p)
         if not set(params).isdisjoint(self.params):
-            raise ShapeError(f"{self._name}: a parameter is in two groups; list it in one")
+            raise ValueError(f"{self._name}: a parameter is in two groups; list it in one")
         merged = {**self.defaults, **group, "params": params}
         self._check_hyperparameters(merged)
         self.param_groups.append(merged)
@@ -110,7 +111,7 @@ class Optimizer:
     def _check_range(self, group: Group, name: str, below: float = float("inf")) -> None:
         if not 0 <= group[name] < below:
             limit = "" if below == float("inf") else f" and below {below:g}"
-            raise ShapeError(f"{self._name}: {name} must be at least 0{limit}, got {group[name]}")
+            raise ValueError(f"{self._name}: {name} must be at least 0{limit}, got {group[name]}")
 
     def reset_grad(self) -> None:
         """Set all gradients to None."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from needle.errors import ShapeError
+from needle.ops.arguments import integer
 from needle.optim.optimizer import Optimizer
 
 Values = dict[str, float]  # hyperparameters by name
@@ -33,7 +34,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", group["lr"])
         elif any("initial_lr" not in group for group in optimizer.param_groups):
             name = type(self).__name__
-            raise ShapeError(f"{name}: resuming at last_epoch={last_epoch} needs initial_lr in all groups; load them")
+            raise ValueError(f"{name}: resuming at last_epoch={last_epoch} needs initial_lr in all groups; load them")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch + 1
         self._apply()
@@ -88,7 +89,7 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size, self.gamma = _at_least_one("StepLR", "step_size", step_size), gamma
+        self.step_size, self.gamma = integer("StepLR", "step_size", step_size, 1), gamma
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -151,11 +152,11 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
-            raise ShapeError(
+            raise ValueError(
                 f"LinearLR: factors must lie between 0 and 1, start_factor above 0, got {start_factor} and {end_factor}"
             )
         self.start_factor, self.end_factor = start_factor, end_factor
-        self.total_iters = _at_least_one("LinearLR", "total_iters", total_iters)
+        self.total_iters = integer("LinearLR", "total_iters", total_iters, 1)
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -175,7 +176,7 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max, self.eta_min = _at_least_one("CosineAnnealingLR", "T_max", T_max), eta_min
+        self.T_max, self.eta_min = integer("CosineAnnealingLR", "T_max", T_max, 1), eta_min
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -201,7 +202,7 @@ class OneCycleLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Raises:
-        ShapeError: a step beyond the cycle, among others.
+        ValueError: a step beyond the cycle, among others.
 
     >>> from needle import nn, optim
     >>> opt = optim.SGD([nn.Parameter([1.0])], momentum=0.9)
@@ -229,17 +230,17 @@ class OneCycleLR(LRScheduler):
     ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ShapeError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
+                raise ValueError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
-        self.total_steps = _at_least_one("OneCycleLR", "total_steps", total_steps)
+        self.total_steps = integer("OneCycleLR", "total_steps", total_steps, 1)
         if not 0 <= pct_start <= 1:
-            raise ShapeError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
+            raise ValueError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
         if anneal_strategy not in _ANNEAL:
-            raise ShapeError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
+            raise ValueError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
         momentum = next((name for name in ("momentum", "beta1") if name in optimizer.defaults), None)
         if cycle_momentum and momentum is None:
-            raise ShapeError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
+            raise ValueError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
         self._momentum = momentum if cycle_momentum else None
         groups = len(optimizer.param_groups)
         self.max_lrs = _per_group("max_lr", max_lr, groups)
@@ -255,7 +256,7 @@ class OneCycleLR(LRScheduler):
 
     def _values(self, step: int) -> list[Values]:
         if step > self.total_steps:  # the step after the last one may be made, though its rate is for nothing
-            raise ShapeError(f"OneCycleLR: step {step} is beyond the cycle of {self.total_steps} steps")
+            raise ValueError(f"OneCycleLR: step {step} is beyond the cycle of {self.total_steps} steps")
         phase = next((index for index, end in enumerate(self._ends) if step <= end), len(self._ends) - 1)
         start, end = self._ends[phase - 1] if phase else 0.0, self._ends[phase]
         done = (step - start) / (end - start) if end > start else 1.0
@@ -301,9 +302,23 @@ class SequentialLR(LRScheduler):
                 f"SequentialLR: {len(schedulers)} schedulers need one milestone between each two, got {len(milestones)}"
             )
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ShapeError("SequentialLR: the schedulers are of different optimizers; make them for the one given")
+            raise ValueError("SequentialLR: the schedulers are of different optimizers; make them for the one given")
         self.schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give what resuming takes, the state of each of the schedulers included."""
+        return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from where `state_dict` was taken, and set the rates of that step."""
+        own, parts = dict(state), state.get("schedulers", [])
+        if len(parts) != len(self.schedulers):
+            raise ShapeError(f"SequentialLR.load_state_dict: {len(parts)} states for {len(self.schedulers)} schedulers")
+        for scheduler, part in zip(self.schedulers, parts, strict=True):
+            scheduler.load_state_dict(part)
+        del own["schedulers"]
+        super().load_state_dict(own)
 
     def _values(self, step: int) -> list[Values]:
         index = bisect_right(self.milestones, step)
@@ -327,9 +342,3 @@ def _per_group(name: str, value: float | Sequence[float], groups: int) -> list[f
     if len(values) != groups:
         raise ShapeError(f"OneCycleLR: {name} has {len(values)} values for {groups} groups")
     return values
-
-
-def _at_least_one(schedule: str, name: str, value: int) -> int:
-    if value < 1:
-        raise ShapeError(f"{schedule}: {name} must be at least 1, got {value}")
-    return value

@@ -47,7 +47,7 @@ def test_da15_fan_in_of_a_convolution_counts_the_kernel():
 def test_errors_of_kaiming(make):
     with pytest.raises(ShapeError, match=rf"{make.__name__}: the fan must be at least 1, got 0"):
         make(0, 3)
-    with pytest.raises(ShapeError, match=rf"{make.__name__}: nonlinearity must be one of .*relu.*'swish'"):
+    with pytest.raises(ValueError, match=rf"{make.__name__}: nonlinearity must be one of .*relu.*'swish'"):
         make(3, 3, nonlinearity="swish")
 
 

@@ -270,7 +270,7 @@ def test_load_names_all_that_is_wrong_and_changes_nothing():
 def test_load_of_what_is_no_number_changes_nothing():
     layer = nn.Linear(2, 1)
     before = layer.weight.numpy()
-    with pytest.raises(DTypeError):
+    with pytest.raises(ShapeError, match="bias of dtype <U1"):
         layer.load_state_dict({"weight": np.ones((2, 1)), "bias": np.array([["x"]])})
     assert (layer.weight.numpy() == before).all()
 
@@ -334,8 +334,11 @@ def test_forward_hooks(tensor):
 def test_hooks_take_part_in_the_graph_and_are_no_children(tensor):
     layer = nn.Identity()
     scale = Forgetful()
-    layer.register_forward_hook(lambda module, args, output: scale(output))
-    layer.register_forward_pre_hook(nn.Identity())  # a module may serve as a hook's function
+    remove = layer.register_forward_hook(lambda module, args, output: scale(output))
+    layer(tensor([2.0])).backward()
+    assert scale.weight.grad.item() == 2
+    remove()
+    layer.register_forward_hook(scale)  # a module is callable, and so may stand among the hooks
     assert layer._children() == []
 
 
@@ -347,7 +350,9 @@ def test_repr_is_a_tree():
         nn.Conv(1, 4, 3, stride=2, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Residual(nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.1))), nn.LeakyReLU(0.2),
     )  # fmt: skip
-    assert repr(model) == """\
+    assert (
+        repr(model)
+        == """\
 Sequential(
   (0): Conv(1, 4, kernel_size=3, stride=2, padding=(1, 1), bias=False)
   (1): BatchNorm2d(4, eps=1e-05, momentum=0.1)
@@ -362,6 +367,7 @@ Sequential(
   )
   (6): LeakyReLU(negative_slope=0.2)
 )"""
+    )
     assert repr(Block()).splitlines()[1] == "  (layers.0): Linear(in_features=2, out_features=3, bias=True)"
 
 
