@@ -1,0 +1,41 @@
+"""Every backend exports exactly the kernels of kernels.py, with their signatures."""
+
+import inspect
+
+import pytest
+
+from needle import backend_ndarray as nd
+from needle.backend_ndarray import kernels
+
+KERNELS = {name: f for name, f in vars(kernels).items() if inspect.isfunction(f) and f.__module__ == kernels.__name__}
+ENABLED = [device for device in nd.all_devices() if device.enabled()]
+
+
+def test_kernels_are_found():
+    assert {"add", "matmul", "conv", "reduce_sum", "adam_update"} <= set(KERNELS)
+
+
+@pytest.mark.parametrize("device", ENABLED, ids=repr)
+def test_names(device):
+    exported = {name for name in dir(device.kernels) if not name.startswith("_")}
+    functions = {name for name in exported if inspect.isroutine(getattr(device.kernels, name))}
+    own = {name for name in functions if getattr(device.kernels, name).__module__.startswith("needle.")}
+    assert own == set(KERNELS)
+    assert inspect.isclass(device.kernels.Array)
+
+
+@pytest.mark.parametrize("device", ENABLED, ids=repr)
+@pytest.mark.parametrize("name", KERNELS)
+def test_signatures(device, name):
+    def arguments(function):
+        return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
+
+    assert arguments(getattr(device.kernels, name)) == arguments(KERNELS[name])
+
+
+@pytest.mark.parametrize("device", ENABLED, ids=repr)
+def test_handle(device):
+    handle = device.Array(6, kernels.np.dtype("float64"))
+    assert handle.size == 6
+    assert handle.dtype == "float64"
+    assert handle.ptr() == device.to_numpy(nd.NDArray.make((6,), device=device, handle=handle)).ctypes.data
