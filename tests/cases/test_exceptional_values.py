@@ -17,7 +17,11 @@ def test_ex01_others_keep_nan(tensor, function):
 
 
 def test_ex01_max_pool_keeps_nan(tensor):
-    assert np.isnan(ops.max_pool2d(tensor([[[[1.0, np.nan], [2, 3]]]]), 2).item())
+    x = tensor([[[[1.0, np.nan], [2, 3]]]])
+    y = ops.max_pool2d(x, 2)
+    y.backward()
+    assert np.isnan(y.item())
+    assert_close(x.grad, [[[[0.0, 1], [0, 0]]]])
 
 
 @pytest.mark.parametrize("function", [lambda x: ops.summation(x * x), ops.abs, ops.relu])
