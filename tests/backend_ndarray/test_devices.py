@@ -51,7 +51,7 @@ def test_an_unknown_name():
 def test_attributes_are_the_modules(device):
     assert device.Array is device.kernels.Array
     with pytest.raises(AttributeError, match=r"no_such_kernel"):
-        device.no_such_kernel
+        _ = device.no_such_kernel
 
 
 @pytest.fixture
