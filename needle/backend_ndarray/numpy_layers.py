@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,15 +41,14 @@ def _columns(x: Ndarray, kernel: Sequence[int], stride: Pair, dilation: Pair, gr
 
 
 def _by_group(a: Ndarray, groups: int) -> Ndarray:
-    """Split the last axis: (..., O) -> (groups, rows, O/groups)."""
+    """Split the last axis: (..., O) -> (groups, rows, O/groups). A view where `a` is row-major, as results are."""
     rows, channels = a.size // max(a.shape[-1], 1), a.shape[-1] // groups
     return np.ascontiguousarray(a).reshape(rows, groups, channels).transpose(1, 0, 2)
 
 
 def _convolve(x: Ndarray, weight: Ndarray, out: Ndarray, stride: Pair, dilation: Pair, groups: int) -> None:
     columns = _columns(x, weight.shape[:2], stride, dilation, groups)
-    product = columns @ _by_group(weight, groups)  # (groups, N*Ho*Wo, O/groups)
-    out[...] = product.transpose(1, 0, 2).reshape(out.shape)
+    np.matmul(columns, _by_group(weight, groups), out=_by_group(out, groups))
 
 
 @np.errstate(all="ignore")
@@ -83,32 +82,32 @@ def conv_input_gradient(
 @np.errstate(all="ignore")
 def conv_weight_gradient(x: View, d: View, out: View, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> None:
     columns = _columns(_pad(to_numpy(x), padding), out._shape[:2], stride, dilation, groups)
-    product = columns.transpose(0, 2, 1) @ _by_group(to_numpy(d), groups)  # (groups, Kh*Kw*C/groups, O/groups)
-    to_numpy(out)[...] = product.transpose(1, 0, 2).reshape(out._shape)
+    np.matmul(columns.transpose(0, 2, 1), _by_group(to_numpy(d), groups), out=_by_group(to_numpy(out), groups))
 
 
 # Pooling: a pass over whole images for each tap of the window.
 
-Taps = Iterator[tuple[int, tuple[slice, ...], tuple[slice, ...]]]
+Place = tuple[slice, slice, slice, slice]
+ALL = slice(None)
 
 
-def _taps(size: Sequence[int], out_size: Sequence[int], kernel: Pair, stride: Pair, padding: Pair) -> Taps:
-    """For each position in the window: itself, the outputs for which it lies on the image, and those pixels."""
+def _taps(
+    size: Sequence[int], out_size: Sequence[int], kernel: Pair, stride: Pair, padding: Pair
+) -> list[tuple[int, Place, Place]]:
+    """For each position in the window: itself, the windows for which it lies on the image, and those pixels."""
     rows, columns = (
         [_tap(size[axis], out_size[axis], k, stride[axis], padding[axis]) for k in range(kernel[axis])]
         for axis in (0, 1)
     )
-    everything = slice(None)
-    for i, (out_rows, in_rows) in enumerate(rows):
-        for j, (out_columns, in_columns) in enumerate(columns):
-            yield (
-                i * kernel[1] + j,
-                (everything, everything, out_rows, out_columns),
-                (everything, everything, in_rows, in_columns),
-            )
+    return [
+        (i * kernel[1] + j, (ALL, ALL, out_rows, out_columns), (ALL, ALL, in_rows, in_columns))
+        for i, (out_rows, in_rows) in enumerate(rows)
+        for j, (out_columns, in_columns) in enumerate(columns)
+    ]
 
 
 def _tap(size: int, out_size: int, k: int, stride: int, padding: int) -> tuple[slice, slice]:
+    """Along one axis: the windows whose k-th row lies on the image, and these rows."""
     first = max(0, -((k - padding) // stride))
     last = max(first, min(out_size, (size - 1 + padding - k) // stride + 1))
     start = first * stride + k - padding
@@ -118,11 +117,14 @@ def _tap(size: int, out_size: int, k: int, stride: int, padding: int) -> tuple[s
 @np.errstate(all="ignore")
 def max_pool(x: View, out: View, positions: View, kernel: Pair, stride: Pair, padding: Pair) -> None:
     a, y, position = to_numpy(x), to_numpy(out), to_numpy(positions)
+    taps = _taps(x._shape[2:], out._shape[2:], kernel, stride, padding)
     y[...] = -np.inf
-    for k, windows, pixels in reversed([*_taps(x._shape[2:], out._shape[2:], kernel, stride, padding)]):
-        better = (a[pixels] >= y[windows]) | np.isnan(a[pixels])  # from the last to the first, so that the first wins
-        np.copyto(y[windows], a[pixels], where=better)
-        np.copyto(position[windows], k, where=better)
+    for _, windows, pixels in taps:
+        np.maximum(y[windows], a[pixels], out=y[windows])
+    position[...] = 0
+    for k, windows, pixels in reversed(taps):  # the first maximum, or NaN, has the last word
+        found = (a[pixels] == y[windows]) | np.isnan(a[pixels])
+        position[windows] += found * (k - position[windows])  # several times as fast as a masked copy
 
 
 @np.errstate(all="ignore")
@@ -130,7 +132,7 @@ def max_pool_gradient(d: View, positions: View, out: View, kernel: Pair, stride:
     a, y, position = to_numpy(d), to_numpy(out), to_numpy(positions)
     y[...] = 0
     for k, windows, pixels in _taps(out._shape[2:], d._shape[2:], kernel, stride, padding):
-        np.add(y[pixels], a[windows], out=y[pixels], where=position[windows] == k)
+        y[pixels] += np.where(position[windows] == k, a[windows], 0)
 
 
 def max_pool_gather(x: View, positions: View, out: View, kernel: Pair, stride: Pair, padding: Pair) -> None:
@@ -198,6 +200,7 @@ def normalize_gradient(d: View, x: View, weight: View | None, mean: View, inv_st
 
 
 def _mean(a: Ndarray, axes: Axes) -> Ndarray:
+    """Give the mean, summed in float64: in float32 a constant's mean is not that constant."""
     return a.mean(axes, dtype=np.float64, keepdims=True)
 
 

@@ -65,26 +65,27 @@ def cross_entropy(
     """
     name = "cross_entropy"
     _check_options(reduction, label_smoothing)
-    if tensor(name, logits, "logits").ndim == 0 or 0 in logits.shape[1:2]:
+    axis = min(1, tensor(name, logits, "logits").ndim - 1)
+    if axis < 0 or logits.shape[axis] == 0:
         raise ShapeError(
             f"{name}: the logits must have the axes C, N,C or N,C,... with C > 0, got shape {logits.shape}"
         )
     if logits.dtype.kind != "f":
         raise DTypeError(f"{name}: the logits must be float32 or float64, got {logits.dtype}; convert with astype")
-    axis = min(1, logits.ndim - 1)
-    weights = _weights(weight, logits.shape, axis)
-    y = np.asarray(y)
+    weights, y = _weights(weight, logits, axis), np.asarray(y)
     if y.shape == logits.shape:
         if ignore_index != -100:
             raise ShapeError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
-        target, counted = y, np.array(True)
+        target, counted = y.astype(logits.dtype), np.array(True)
         count = y.size / y.shape[axis]
     else:
-        target, counted = _one_hot(y, ignore_index, logits.shape, axis)
-        count = float((target * weights).sum())
+        target, counted = _one_hot(y, ignore_index, logits, axis)
+        count = float((target * weights).sum(dtype=np.float64))
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
             logits = masked_fill(logits, ~counted, 0)
-    target = weights * ((1 - label_smoothing) * target + label_smoothing / logits.shape[axis] * counted)
+    if label_smoothing:
+        target = (1 - label_smoothing) * target + label_smoothing / logits.shape[axis] * counted
+    target = weights * target
     losses = CrossEntropy(nd.array(target, dtype=logits.dtype, device=logits.device), axis)(logits)
     return _reduce(losses, reduction, count)
 
@@ -112,9 +113,9 @@ def _reduce(losses: Tensor, reduction: str, count: float) -> Tensor:
     return summation(losses) if reduction == "sum" else summation(losses) / (count or np.nan)
 
 
-def _one_hot(labels: Ndarray, ignore_index: int, shape: tuple[int, ...], axis: int) -> tuple[Ndarray, Ndarray]:
+def _one_hot(labels: Ndarray, ignore_index: int, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
     """Give 1 at each label and 0 elsewhere, in the logits' shape, and (axis kept) whether the label counts."""
-    classes = shape[axis]
+    shape, classes = logits.shape, logits.shape[axis]
     if labels.shape != shape[:axis] + shape[axis + 1 :]:
         raise ShapeError(
             f"cross_entropy: y of shape {labels.shape} does not fit logits {shape}; give labels of shape "
@@ -130,15 +131,16 @@ def _one_hot(labels: Ndarray, ignore_index: int, shape: tuple[int, ...], axis: i
             f"cross_entropy: label {labels[astray][0]} at {place} is none of the {classes} classes, "
             f"which are counted from 0 to {classes - 1}"
         )
-    return hot & counted, counted
+    return (hot & counted).astype(logits.dtype), counted
 
 
-def _weights(weight: Any, shape: tuple[int, ...], axis: int) -> Ndarray:
+def _weights(weight: Any, logits: Tensor, axis: int) -> Ndarray:
     """Give the classes' factors, in a shape that broadcasts to the logits."""
-    weights = np.ones(shape[axis]) if weight is None else np.asarray(weight)
-    if weights.shape != (shape[axis],):
-        raise ShapeError(f"cross_entropy: weight has shape {weights.shape}; one factor per class is {(shape[axis],)}")
-    return weights.reshape(-1, *[1] * (len(shape) - axis - 1))
+    classes = logits.shape[axis]
+    weights = np.ones(classes) if weight is None else np.asarray(weight)
+    if weights.shape != (classes,):
+        raise ShapeError(f"cross_entropy: weight has shape {weights.shape}; one factor per class is {(classes,)}")
+    return weights.astype(logits.dtype).reshape(-1, *[1] * (logits.ndim - axis - 1))
 
 
 def _check_options(reduction: str, label_smoothing: float) -> None:

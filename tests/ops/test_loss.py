@@ -132,6 +132,7 @@ def test_what_does_not_fit_raises(tensor):
         (lambda: ops.cross_entropy(z, np.zeros((3, 1))), r"cross_entropy: y of shape \(3, 1\)"),
         (lambda: ops.cross_entropy(tensor(0.0), 0), r"cross_entropy: the logits .*\(\)"),
         (lambda: ops.cross_entropy(tensor(np.zeros((3, 0))), [0, 0, 0]), r"cross_entropy: the logits .*\(3, 0\)"),
+        (lambda: ops.cross_entropy(tensor(np.zeros(0)), np.zeros(0)), r"cross_entropy: the logits .*\(0,\)"),
         (lambda: ops.cross_entropy(z, [0, 1, 2], np.ones(3)), r"cross_entropy: weight has shape \(3,\).*\(4,\)"),
         (lambda: ops.cross_entropy(z, [0, 1, 2], reduction="avg"), "cross_entropy: reduction .*'avg'"),
         (lambda: ops.cross_entropy(z, [0, 1, 2], label_smoothing=1.1), r"cross_entropy: label_smoothing .*1\.1"),
