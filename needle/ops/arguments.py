@@ -24,13 +24,19 @@ def number(op: str, name: str, value: Any) -> Any:
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
+def is_foreign(value: object) -> bool:
+    """Whether `value` is a Tensor of a second copy of the package, imported under another name."""
+    names = [(base.__module__.split(".")[-1], base.__name__) for base in type(value).__mro__]
+    return ("autograd", "Tensor") in names and not isinstance(value, Tensor)
+
+
 def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
     """Give `value` back if it is a Tensor, else raise."""
     if isinstance(value, Tensor):
         return value
     kind = type(value)
     text = f"{op}: {name} must be a {Tensor.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}"
-    if kind.__name__ in ("Tensor", "Parameter"):
+    if is_foreign(value):
         raise DTypeError(f"{text}; the package was imported under two names, import it as `needle` only")
     raise DTypeError(f"{text}; wrap it in needle.Tensor")
 

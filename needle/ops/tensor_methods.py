@@ -10,7 +10,7 @@ import numpy as np
 from needle.autograd import NDArray, Tensor, TensorTuple
 from needle.ops import cast, comparison, elementwise, indexing, linalg, reduce, selection, shape, transfer, tuples
 from needle.ops.activation import relu, sigmoid, tanh
-from needle.ops.arguments import is_number, number
+from needle.ops.arguments import is_foreign, is_number, number
 
 
 def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
@@ -19,7 +19,8 @@ def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[.
     def operator(a: Tensor, b: Any) -> Any:
         if is_number(b):
             return scalar_op(a, number(name, "operand", b))
-        return tensor_op(a, b) if isinstance(b, (Tensor, NDArray, np.ndarray, list)) else NotImplemented
+        ours = isinstance(b, (Tensor, NDArray, np.ndarray, list)) or is_foreign(b)  # the op's error names a foreign one
+        return tensor_op(a, b) if ours else NotImplemented
 
     return operator
 
