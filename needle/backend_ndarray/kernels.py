@@ -5,6 +5,8 @@ kernel reads views and writes into views that NDArray has allocated; it never al
 NDArray has checked, and never changes what it reads. `ndarray_backend_numpy` is the readable definition of each.
 """
 
+# ruff: noqa: D103 - the comments say it, a line a kernel
+
 from __future__ import annotations
 
 from collections.abc import Sequence

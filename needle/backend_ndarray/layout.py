@@ -118,7 +118,7 @@ def ordered_strides(shape: Shape, strides: Strides) -> Strides:
     """
     result = [0] * len(shape)
     step = 1
-    for axis in sorted(reversed(range(len(shape))), key=lambda axis: abs(strides[axis])):
+    for axis in sorted(range(len(shape)), key=lambda axis: (abs(strides[axis]), -axis)):
         result[axis] = step
         step *= shape[axis]
     return tuple(result)

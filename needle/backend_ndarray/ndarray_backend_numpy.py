@@ -1,5 +1,7 @@
 """The reference kernels: what each kernel of `kernels.py` means, in plain NumPy."""
 
+# ruff: noqa: D103 - kernels.py says what each one means
+
 from __future__ import annotations
 
 import math
