@@ -134,11 +134,10 @@ class Optimizer:
         self.t += 1
         for group in self.param_groups:
             ready = [(p, p.grad) for p in group["params"] if p.requires_grad and p.grad is not None]
+            for p, _ in ready:
+                _unshare(p)
             if ready:
-                for p, _ in ready:
-                    _unshare(p)
-                grads = [grad.cached_data for _, grad in ready]
-                grads = [g if g.dtype == p.dtype else g.astype(p.dtype) for (p, _), g in zip(ready, grads, strict=True)]
+                grads = [_converted(grad.cached_data, p.dtype) for p, grad in ready]
                 self._update([p for p, _ in ready], grads, group)
 
     def _update(self, params: list[Tensor], grads: list[NDArray], group: Group) -> None:
@@ -151,7 +150,9 @@ class Optimizer:
     # Saving
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all that resuming bit for bit takes: steps, groups (parameters by their numbers) and state (copied).
+        """Give all that resuming bit for bit takes: steps, groups (with numbers for parameters) and copied state.
+
+        The state is a list for each name, with an array, or None, for each parameter.
 
         >>> from needle import nn, optim
         >>> optim.SGD(nn.Linear(2, 3).parameters(), lr=0.1).state_dict()["param_groups"][0]["params"]
@@ -159,7 +160,10 @@ class Optimizer:
         """
         number = {p: index for index, p in enumerate(self.params)}
         groups = [{**group, "params": [number[p] for p in group["params"]]} for group in self.param_groups]
-        state = {name: {number[p]: a.numpy() for p, a in arrays.items()} for name, arrays in self._states().items()}
+        state = {
+            name: [arrays[p].numpy() if p in arrays else None for p in self.params]
+            for name, arrays in self._states().items()
+        }
         return {"t": self.t, "param_groups": groups, "state": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -175,8 +179,8 @@ class Optimizer:
         for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
             group.update({**saved, "params": group["params"]})
         for name, arrays in state["state"].items():
-            loaded = {self.params[int(i)]: array for i, array in arrays.items()}
-            setattr(self, name, {p: nd.array(a, dtype=p.dtype, device=p.device) for p, a in loaded.items()})
+            loaded = [(p, a) for p, a in zip(self.params, arrays, strict=True) if a is not None]
+            setattr(self, name, {p: nd.array(a, dtype=p.dtype, device=p.device) for p, a in loaded})
 
     def _misfits(self, state: Mapping[str, Any]) -> list[str]:
         missing = [f"missing {name}" for name in ("t", "param_groups", "state") if name not in state]
@@ -189,12 +193,11 @@ class Optimizer:
         if set(state["state"]) != set(self._state_names):
             return [*problems, f"state of {sorted(state['state'])}, expected {sorted(self._state_names)}"]
         for name, arrays in state["state"].items():
-            for index, array in arrays.items():
-                if not 0 <= int(index) < len(self.params):
-                    problems.append(f"{name} of parameter {index}, which is not there")
-                elif np.shape(array) != self.params[int(index)].shape:
-                    expected = self.params[int(index)].shape
-                    problems.append(f"{name} of parameter {index} has shape {np.shape(array)}, expected {expected}")
+            if len(arrays) != len(self.params):
+                problems.append(f"{name} of {len(arrays)} parameters, expected {len(self.params)}")
+            for index, (p, array) in enumerate(zip(self.params, arrays)):
+                if array is not None and np.shape(array) != p.shape:
+                    problems.append(f"{name} of parameter {index} has shape {np.shape(array)}, expected {p.shape}")
         return problems
 
     def __repr__(self) -> str:
@@ -210,6 +213,10 @@ def _unshare(p: Tensor) -> None:
     array = p.cached_data
     if any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True)):
         p.cached_data = array.compact()
+
+
+def _converted(grad: NDArray, dtype: np.dtype[Any]) -> NDArray:
+    return grad if grad.dtype == dtype else grad.astype(dtype)
 
 
 def zeros_like(p: Tensor) -> NDArray:
