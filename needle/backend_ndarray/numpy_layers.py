@@ -1,5 +1,7 @@
 """The reference kernels of layers and optimizers, in plain NumPy; `kernels.py` says what each one means."""
 
+# ruff: noqa: D103 - kernels.py says what each one means
+
 from __future__ import annotations
 
 from collections.abc import Sequence
