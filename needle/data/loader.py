@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from needle.autograd import Tensor
 from needle.data.dataset import Dataset, NDArrayDataset, Sample
 from needle.errors import DTypeError, ShapeError
+from needle.ops.arguments import integer
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,10 +48,10 @@ class DataLoader:
         dtype: Any = None,
     ) -> None:
         self.dataset = dataset
-        self.batch_size = _at_least(1, "batch_size", batch_size)
+        self.batch_size = integer("DataLoader", "batch_size", batch_size, 1)
         self.shuffle = shuffle
         self.drop_last = drop_last
-        self.prefetch = _at_least(0, "prefetch", prefetch)
+        self.prefetch = integer("DataLoader", "prefetch", prefetch, 0)
         self.device = device
         self.dtype = dtype
 
@@ -116,9 +116,3 @@ def _read_ahead(read: Callable[[T], R], keys: Iterable[T], depth: int) -> Iterat
         finally:  # the loop was left early: what has not begun is not begun, and `with` joins the thread
             for future in pending:
                 future.cancel()
-
-
-def _at_least(least: int, name: str, value: int) -> int:
-    if operator.index(value) < least:
-        raise ShapeError(f"DataLoader: {name} {value} is below {least}; use an integer of at least {least}")
-    return value

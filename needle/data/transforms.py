@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from needle.errors import ShapeError
+from needle.ops.arguments import integer
 
 
 class Transform:
@@ -51,8 +51,7 @@ class RandomCrop(Transform):
     padding: int = 3
 
     def __post_init__(self) -> None:
-        if operator.index(self.padding) < 0:
-            raise ShapeError(f"RandomCrop: padding {self.padding} is negative; use 0 or more")
+        integer("RandomCrop", "padding", self.padding, 0)
 
     def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         shift_x, shift_y = np.random.randint(-self.padding, self.padding + 1, size=2)

@@ -50,9 +50,9 @@ def test_reprs_name_the_setting():
 def test_wrong_settings_raise():
     with pytest.raises(ndl.ShapeError, match=r"p = 1\.5 is no probability"):
         RandomFlipHorizontal(1.5)
-    with pytest.raises(ndl.ShapeError, match="padding -1 is negative"):
+    with pytest.raises(ndl.ShapeError, match="padding must be at least 0, got -1"):
         RandomCrop(-1)
-    with pytest.raises(TypeError):
+    with pytest.raises(ndl.DTypeError, match="padding must be a whole number"):
         RandomCrop(1.5)
     with pytest.raises(NotImplementedError, match="Transform must define __call__"):
         Transform()(IMAGE)

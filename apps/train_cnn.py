@@ -1,0 +1,187 @@
+"""Train a small convolutional network on images, and report how well it does.
+
+    python apps/train_cnn.py
+    python apps/train_cnn.py --data-dir /usr/share/datasets/fashion-mnist --epochs 5
+
+Without --data-dir it trains on the 8x8 handwritten digits that come with needle. A folder may hold the four IDX files
+of MNIST or Fashion-MNIST, gzipped or not, or the batches of CIFAR-10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from models import ResNet9, SmallCNN
+
+import needle as ndl
+from needle import nn, optim
+from needle.data import CIFAR10Dataset, DataLoader, Digits, ImageDataset, MNISTDataset, RandomCrop, RandomFlipHorizontal
+from needle.io import require, save
+
+MODELS: dict[str, Callable[..., nn.Module]] = {"small_cnn": SmallCNN, "resnet9": ResNet9}
+OPTIMIZERS: dict[str, Callable[..., optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW, "sgd": optim.SGD}
+# Settings and default learning rate of each; with these SGD is Nesterov's, by PyTorch's rule.
+SGD = {"momentum": 0.9, "dampening": 0.0, "nesterov": True, "weight_decay": 5e-4}
+LEARNING_RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.1}
+DEVICES = {device.name: device for device in ndl.all_devices()}
+
+
+class Result(NamedTuple):
+    """What a run ends with."""
+
+    model: nn.Module
+    accuracy: float
+    confusion: npt.NDArray[np.int64]
+
+
+def main(arguments: Sequence[str] | None = None) -> Result:
+    """Train as the command line says."""
+    args = parse_arguments(arguments)
+    try:
+        return train(args)
+    except (OSError, ndl.errors.FileFormatError, ndl.errors.DeviceError, ndl.errors.MissingExtraError) as error:
+        sys.exit(f"train_cnn: {error}")
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--data-dir", type=Path, metavar="DIR", help="folder of IDX or CIFAR-10 files (default: the embedded digits)")
+    add("--model", choices=MODELS, default="small_cnn", help="network to train (default: %(default)s)")
+    add("--epochs", type=positive(int), default=40, metavar="N", help="passes over the data (default: %(default)s)")
+    add("--batch-size", type=positive(int), default=64, metavar="N", help="images a step (default: %(default)s)")
+    add("--optimizer", choices=OPTIMIZERS, default="adam", help="(default: %(default)s)")
+    rates = ", ".join(f"{rate} with {name}" for name, rate in LEARNING_RATES.items())
+    add("--lr", type=positive(float), metavar="RATE", help=f"peak of the one-cycle schedule (default: {rates})")
+    add("--seed", type=int, default=0, metavar="N", help="of weights, order and augmentation (default: %(default)s)")
+    add("--device", choices=DEVICES, default=ndl.default_device().name, help="(default: %(default)s)")
+    add("--checkpoint", type=Path, default=Path("checkpoints/train_cnn.npz"), metavar="FILE",
+        help="where the trained weights are saved (default: %(default)s)")  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+def positive(kind: type[Any]) -> Callable[[str], Any]:
+    """Make a parser of numbers above zero."""
+
+    def parse(text: str) -> Any:
+        value = kind(text)
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    parse.__name__ = f"positive {kind.__name__}"  # what argparse calls it in its errors
+    return parse
+
+
+def load_data(folder: Path | None) -> tuple[ImageDataset, ImageDataset]:
+    """Load the training and the test images, with the augmentation that suits the former."""
+    if folder is None:
+        return Digits(train=True), Digits(train=False)
+    if any(folder.glob("data_batch_1*")):
+        augmentation = [RandomFlipHorizontal(), RandomCrop(padding=4)]
+        return CIFAR10Dataset(folder, train=True, transforms=augmentation), CIFAR10Dataset(folder, train=False)
+    train, test = (
+        MNISTDataset(find_file(folder, f"{part}-images-idx3-ubyte"), find_file(folder, f"{part}-labels-idx1-ubyte"))
+        for part in ("train", "t10k")
+    )
+    train.channels_first = test.channels_first = True
+    return train, test
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """Return the path of a file, gzipped or not."""
+    for path in (folder / f"{name}.gz", folder / name):
+        if path.exists():
+            return path
+    raise FileNotFoundError(f"{folder} holds neither {name}.gz nor the files of CIFAR-10; see --help")
+
+
+def train(args: argparse.Namespace) -> Result:
+    """Train a model, print a line an epoch and the final result, and save the weights."""
+    ndl.manual_seed(args.seed)
+    device = DEVICES[args.device]
+    train_set, test_set = load_data(args.data_dir)
+    train_loader = DataLoader(train_set, args.batch_size, shuffle=True, device=device)
+    test_loader = DataLoader(test_set, 500, device=device)
+    num_classes = 1 + int(max(train_set.labels.max(), test_set.labels.max()))
+    model = MODELS[args.model](in_channels=train_set.images.shape[-1], num_classes=num_classes, device=device)
+    args.checkpoint.parent.mkdir(parents=True, exist_ok=True)  # before the work, not after it
+
+    settings = SGD if args.optimizer == "sgd" else {}
+    rate = args.lr or LEARNING_RATES[args.optimizer]
+    optimizer = OPTIMIZERS[args.optimizer](model.parameters(), lr=rate, **settings)
+    schedule = optim.OneCycleLR(optimizer, rate, total_steps=args.epochs * len(train_loader), cycle_momentum=False)
+
+    print(f"{args.model}, {sum(p.size for p in model.parameters()):,} parameters, on {device}")
+    print(f"{len(train_set):,} training and {len(test_set):,} test images of {train_set[0][0].shape}\n")
+    print("epoch    loss  train acc  test acc  seconds")
+    for epoch in range(1, args.epochs + 1):
+        start = time.perf_counter()
+        loss, train_accuracy = train_epoch(model, train_loader, optimizer, schedule, f"epoch {epoch}/{args.epochs}")
+        confusion = evaluate(model, test_loader, num_classes)
+        seconds = time.perf_counter() - start
+        print(f"{epoch:5}  {loss:6.4f}  {train_accuracy:9.2%}  {accuracy(confusion):8.2%}  {seconds:7.1f}", flush=True)
+
+    save(args.checkpoint, {"model": model.state_dict(), "settings": {k: str(v) for k, v in vars(args).items()}})
+    print(f"\ntest accuracy {accuracy(confusion):.2%}: {np.trace(confusion):,} of {len(test_set):,} images")
+    print(f"\n{confusion_table(confusion)}\n\nweights saved in {args.checkpoint}")
+    return Result(model, accuracy(confusion), confusion)
+
+
+def train_epoch(
+    model: nn.Module, loader: DataLoader, optimizer: optim.Optimizer, schedule: optim.LRScheduler, title: str
+) -> tuple[float, float]:
+    """Train on every batch once; return loss and accuracy, averaged over the images as they were seen."""
+    loss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)
+    model.train()
+    total_loss, correct, seen = 0.0, 0, 0
+    # disable=None: no bar where the output is no terminal
+    bar = require("tqdm", extra="apps").tqdm(loader, title, leave=False, disable=None, unit="batch")
+    for images, labels in bar:
+        logits = model(images)
+        loss = loss_fn(logits, labels)
+        optimizer.reset_grad()
+        loss.backward(free_graph=True)
+        optimizer.step()
+        schedule.step()
+        total_loss += loss.item() * len(labels)
+        correct += int(np.sum(logits.numpy().argmax(axis=1) == labels.numpy()))
+        seen += len(labels)
+        bar.set_postfix(loss=f"{total_loss / seen:.4f}", accuracy=f"{correct / seen:.2%}", refresh=False)
+    return total_loss / seen, correct / seen
+
+
+def evaluate(model: nn.Module, loader: DataLoader, num_classes: int) -> npt.NDArray[np.int64]:
+    """Count the images of each true class (rows) by predicted class (columns)."""
+    model.eval()
+    confusion = np.zeros((num_classes, num_classes), np.int64)
+    with ndl.no_grad():
+        for images, labels in loader:
+            predicted = model(images).numpy().argmax(axis=1)
+            np.add.at(confusion, (labels.numpy().astype(int), predicted), 1)
+    return confusion
+
+
+def accuracy(confusion: npt.NDArray[np.int64]) -> float:
+    """Return the share of images that are in their own class."""
+    return float(np.trace(confusion) / confusion.sum())
+
+
+def confusion_table(confusion: npt.NDArray[np.int64]) -> str:
+    """Format a confusion matrix."""
+    width = 2 + len(str(confusion.max()))
+    header = "".join(f"{label:{width}}" for label in range(len(confusion)))
+    rows = [f"{label:6}" + "".join(f"{count or '.':>{width}}" for count in row) for label, row in enumerate(confusion)]
+    return "\n".join(["true class by predicted class", " " * 6 + header, *rows])
+
+
+if __name__ == "__main__":
+    main()
