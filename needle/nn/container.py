@@ -10,6 +10,7 @@ from needle import ops
 from needle.autograd import Tensor
 from needle.errors import DTypeError, ShapeError
 from needle.nn.module import Module
+from needle.ops.arguments import tensor
 
 
 class Identity(Module):
@@ -31,7 +32,7 @@ class Flatten(Module):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not x.ndim:
+        if not tensor("Flatten", x, "the input").ndim:
             raise ShapeError("Flatten: expected a batch axis, got shape ()")
         return ops.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
 

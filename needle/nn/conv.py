@@ -10,7 +10,7 @@ from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer, pair
+from needle.ops.arguments import integer, pair, tensor
 from needle.ops.conv import TO_NCHW, TO_NHWC, TO_OIHW, Pair
 
 
@@ -57,8 +57,8 @@ class _Conv(Module):
             self.bias = Parameter(drawn)
 
     def _check(self, x: Tensor) -> None:
-        if x.ndim != 4 or x.shape[1] != self.in_channels:
-            name, channels = type(self).__name__, self.in_channels
+        name, channels = type(self).__name__, self.in_channels
+        if tensor(name, x, "the input").ndim != 4 or x.shape[1] != channels:
             raise ShapeError(f"{name}: expected (N,C,H,W) with C = in_channels = {channels}, got shape {x.shape}")
 
     def extra_repr(self) -> str:

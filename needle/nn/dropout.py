@@ -8,6 +8,7 @@ from needle import init
 from needle.autograd import Tensor
 from needle.errors import ShapeError
 from needle.nn.module import Module
+from needle.ops.arguments import tensor
 
 
 class Dropout(Module):
@@ -25,7 +26,7 @@ class Dropout(Module):
         self.p = self._probability(p)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._drop(x, x.shape)
+        return self._drop(x, tensor("Dropout", x, "the input").shape)
 
     def _probability(self, p: float) -> float:
         if not 0 <= p <= 1:
@@ -53,6 +54,6 @@ class Dropout2d(Dropout):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != 4:
+        if tensor("Dropout2d", x, "the input").ndim != 4:
             raise ShapeError(f"Dropout2d: expected (N,C,H,W), got shape {x.shape}")
         return self._drop(x, (*x.shape[:2], 1, 1))

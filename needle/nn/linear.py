@@ -9,7 +9,7 @@ from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer
+from needle.ops.arguments import integer, tensor
 
 
 class Linear(Module):
@@ -42,7 +42,7 @@ class Linear(Module):
             self.bias = Parameter(drawn)
 
     def forward(self, x: Tensor) -> Tensor:
-        if not x.ndim or x.shape[-1] != self.weight.shape[0]:
+        if not tensor("Linear", x, "the input").ndim or x.shape[-1] != self.weight.shape[0]:
             raise ShapeError(
                 f"Linear: expected last dimension in_features = {self.weight.shape[0]}, got shape {x.shape}"
             )

@@ -199,10 +199,16 @@ class Module:
     # What is done to all of it
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
-        """Call `fn` on every module below this one, the innermost first, then on this one; give this module."""
-        for _, module in reversed(list(self.named_modules())):
-            fn(module)
+        """Call `fn` on every module below this one, then on this one, each after those that it holds; give this one."""
+        self._apply(fn, set())
         return self
+
+    def _apply(self, fn: Callable[[Module], Any], seen: set[int]) -> None:
+        seen.add(id(self))
+        for module in [value for kind, _, value in self._members() if kind == "module"]:
+            if id(module) not in seen:
+                module._apply(fn, seen)
+        fn(self)
 
     def train(self: M, mode: bool = True) -> M:
         """Put this module and all below it into training mode; give this module."""

@@ -11,7 +11,7 @@ from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer
+from needle.ops.arguments import integer, tensor
 
 B = TypeVar("B", bound="BatchNorm1d")
 
@@ -98,8 +98,9 @@ class BatchNorm1d(_Norm):
         return layer
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim not in self._ndims or x.shape[1] != self.dim:
-            raise ShapeError(f"{type(self).__name__}: expected {self._axes} with C = {self.dim}, got shape {x.shape}")
+        name = type(self).__name__
+        if tensor(name, x, "the input").ndim not in self._ndims or x.shape[1] != self.dim:
+            raise ShapeError(f"{name}: expected {self._axes} with C = {self.dim}, got shape {x.shape}")
         if self.training:
             return ops.batch_norm(x, self.weight, self.bias, self.eps, self._update_statistics)
         return ops.batch_norm_inference(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
@@ -145,7 +146,7 @@ class LayerNorm1d(_Norm):
         super().__init__(dim, eps, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        if not x.ndim or x.shape[-1] != self.dim:
+        if not tensor("LayerNorm1d", x, "the input").ndim or x.shape[-1] != self.dim:
             raise ShapeError(f"LayerNorm1d: expected last dimension dim = {self.dim}, got shape {x.shape}")
         return ops.layer_norm(x, self.weight, self.bias, self.eps)
 
@@ -174,7 +175,7 @@ class GroupNorm(_Norm):
             raise ShapeError(f"GroupNorm: {num_channels} channels cannot be cut into {num_groups} groups of one size")
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim < 2 or x.shape[1] != self.dim:
+        if tensor("GroupNorm", x, "the input").ndim < 2 or x.shape[1] != self.dim:
             raise ShapeError(f"GroupNorm: expected (N,C,...) with C = {self.dim}, got shape {x.shape}")
         return ops.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 

@@ -168,7 +168,7 @@ def test_train_eval_and_apply_give_the_module():
     assert block.eval() is block and block.train() is block and block.train(False) is block
     assert not any(module.training for _, module in block.named_modules())
     assert block.apply(lambda module: seen.append(type(module).__name__)) is block
-    assert seen == ["BatchNorm1d", "Linear", "Block"]
+    assert seen == ["Linear", "BatchNorm1d", "Block"]
 
 
 def test_freezing_at_any_time(tensor, device):
