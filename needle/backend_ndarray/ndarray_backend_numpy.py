@@ -183,12 +183,12 @@ def _sum_dtype(x: np.ndarray[Any, Any]) -> Any:
 
 @np.errstate(all="ignore")
 def reduce_max(a: View, axes: Axes, out: View) -> None:
-    to_numpy(a).max(axis=axes, out=to_numpy(out), keepdims=True)
+    to_numpy(out)[...] = to_numpy(a).max(axis=axes, keepdims=True)
 
 
 @np.errstate(all="ignore")
 def reduce_min(a: View, axes: Axes, out: View) -> None:
-    to_numpy(a).min(axis=axes, out=to_numpy(out), keepdims=True)
+    to_numpy(out)[...] = to_numpy(a).min(axis=axes, keepdims=True)  # out= is wrong for reversed views in NumPy 1.26
 
 
 def argmax(a: View, axis: int, out: View) -> None:

@@ -84,7 +84,7 @@ def test_special_values_come_without_warnings(device, dtype):
             (a.log(), np.log(x)),
             (a.sqrt(), np.sqrt(x)),
             (a - a, x - x),
-            (a**0.5, x**0.5),
+            (a**-1.0, x**-1.0),
             (a.maximum(0), np.maximum(x, 0)),
             (a.minimum(0), np.minimum(x, 0)),
             (a.sign(), np.sign(x)),
