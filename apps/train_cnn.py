@@ -130,7 +130,8 @@ def train(args: argparse.Namespace) -> Result:
         seconds = time.perf_counter() - start
         print(f"{epoch:5}  {loss:6.4f}  {train_accuracy:9.2%}  {accuracy(confusion):8.2%}  {seconds:7.1f}", flush=True)
 
-    save(args.checkpoint, {"model": model.state_dict(), "settings": {k: str(v) for k, v in vars(args).items()}})
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
+    save(args.checkpoint, {"model": model.state_dict(), "settings": options})
     print(f"\ntest accuracy {accuracy(confusion):.2%}: {np.trace(confusion):,} of {len(test_set):,} images")
     print(f"\n{confusion_table(confusion)}\n\nweights saved in {args.checkpoint}")
     return Result(model, accuracy(confusion), confusion)
