@@ -60,8 +60,8 @@ class NDArrayDataset(Dataset):
 
     Takes NumPy arrays, NDArrays and Tensors. Raises ShapeError where the lengths differ.
 
-    >>> NDArrayDataset(np.arange(6).reshape(3, 2), np.array([7, 8, 9]))[1]
-    (array([2, 3]), np.int64(8))
+    >>> [entry.tolist() for entry in NDArrayDataset(np.arange(6).reshape(3, 2), np.array([7, 8, 9]))[1]]
+    [[2, 3], 8]
     """
 
     def __init__(self, *arrays: npt.ArrayLike) -> None:

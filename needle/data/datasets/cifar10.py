@@ -70,10 +70,11 @@ def _read_pickle(path: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint
         raise FileFormatError(f"{path}: no pickle of plain data: {error or type(error).__name__}") from error
     try:
         entries = {_name(key): value for key, value in batch.items()}
-        pixels, labels = np.asarray(entries["data"]), np.asarray(entries["labels"], np.uint8)
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        pixels = np.asarray(entries["data"])
+        labels = np.frombuffer(bytes(list(entries["labels"])), np.uint8)  # bytes() takes nothing outside 0 to 255
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path}: no CIFAR-10 batch: no dict with data and labels in bytes") from error
-    if pixels.dtype != np.uint8 or pixels.shape != (*labels.shape[:1], PIXELS) or labels.ndim != 1:
+    if pixels.dtype != np.uint8 or pixels.shape != (labels.size, PIXELS):
         raise FileFormatError(
             f"{path}: no CIFAR-10 batch: data is {pixels.dtype} {pixels.shape} for labels {labels.shape}, "
             f"not uint8 (n, {PIXELS}) for (n,)"
