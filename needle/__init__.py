@@ -42,10 +42,10 @@ from needle.errors import DTypeError as DTypeError
 from needle.errors import FileFormatError as FileFormatError
 from needle.errors import GradientError as GradientError
 from needle.errors import MissingExtraError as MissingExtraError
+from needle.errors import OptionError as OptionError
 from needle.errors import ShapeError as ShapeError
 from needle.init import constant as constant
 from needle.init import manual_seed as manual_seed
-from needle.init import one_hot as one_hot
 from needle.init import ones as ones
 from needle.init import ones_like as ones_like
 from needle.init import rand as rand
@@ -179,6 +179,7 @@ from needle.ops import mul_scalar as mul_scalar
 from needle.ops import multiply as multiply
 from needle.ops import negate as negate
 from needle.ops import not_equal as not_equal
+from needle.ops import one_hot as one_hot
 from needle.ops import pad as pad
 from needle.ops import permute as permute
 from needle.ops import power as power

@@ -16,6 +16,10 @@ class DTypeError(TypeError):
     """A dtype, or a kind of argument, that an operation cannot take."""
 
 
+class OptionError(ValueError):
+    """A setting outside its range, or none of the choices."""
+
+
 class DeviceError(RuntimeError):
     """A device that is not there, or operands on different devices."""
 

@@ -60,10 +60,15 @@ def as_dtype(dtype: Any, op: str = "dtype") -> DType:
     if dtype is None:
         return _default
     try:
-        return DTYPES[DTYPES.index(np.dtype(dtype).newbyteorder("="))]
+        return _known(dtype)
     except (TypeError, ValueError):
         names = ", ".join(known.name for known in DTYPES)
         raise DTypeError(f"{op}: arrays cannot have dtype {dtype}; choose one of {names}") from None
+
+
+@lru_cache(maxsize=256)
+def _known(dtype: Any) -> DType:
+    return DTYPES[DTYPES.index(np.dtype(dtype).newbyteorder("="))]
 
 
 def incoming_dtype(values: np.ndarray[Any, Any], op: str) -> DType:

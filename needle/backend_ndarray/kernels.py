@@ -125,10 +125,10 @@ def avg_pool_gradient(
 ) -> None: ...
 
 
-# Normalisation over axes: out = (x - mean) * inv_std * weight + bias, inv_std = 1 / sqrt(var + eps), two-pass variance.
-# mean and inv_std have length 1 along the axes; weight and bias have x's ndim and broadcast to x, or are None.
+# Normalisation over axes: out = (x - mean) * inv_std * weight + bias, inv_std = 1 / sqrt(variance + eps), the variance
+# taken in a second pass. Statistics have length 1 along the axes; weight and bias are None or have x's ndim.
 def normalize(
-    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, inv_std: View
+    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, variance: View
 ) -> None: ...
 def normalize_gradient(
     d: View, x: View, weight: View | None, mean: View, inv_std: View, axes: Axes, out: View

@@ -183,7 +183,7 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: b
 def normalize(
     x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Give (x - mean) * inv_std * weight + bias, mean and inv_std = 1 / sqrt(var + eps), over the (ascending) axes.
+    """Give (x - mean) / sqrt(variance + eps) * weight + bias, the mean and the variance, over the (ascending) axes.
 
     The variance is divided by the number of elements, and computed in a second pass. Without elements, nothing is
     computed and the statistics are zeros.
@@ -192,19 +192,19 @@ def normalize(
     _check_together("normalize", x, *[a for a in (weight, bias) if a is not None])
     out = _empty(x.shape, x)
     kept = tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)])
-    mean, inv_std = _empty(kept, x), _empty(kept, x)
+    mean, variance = _empty(kept, x), _empty(kept, x)
     if x.size:
-        x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, inv_std)
+        x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, variance)
     else:
         mean.fill(0)
-        inv_std.fill(0)
-    return out, mean, inv_std
+        variance.fill(0)
+    return out, mean, variance
 
 
 def normalize_gradient(
     d: NDArray, x: NDArray, weight: NDArray | None, mean: NDArray, inv_std: NDArray, axes: Axes
 ) -> NDArray:
-    """Give the gradient of `normalize` with respect to x."""
+    """Give the gradient of `normalize` with respect to x; inv_std is 1 / sqrt(variance + eps)."""
     out = _empty(x.shape, x)
     if x.size:
         x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out)

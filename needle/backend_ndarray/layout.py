@@ -27,14 +27,23 @@ def as_shape(op: str, shape: int | Iterable[int]) -> Shape:
     >>> as_shape("empty", 3), as_shape("empty", [2, 3])
     ((3,), (2, 3))
     """
-    lengths: Any = shape if isinstance(shape, Iterable) else (shape,)
     try:
-        result = tuple([index(length) for length in lengths])
+        result = _as_ints(shape)
     except TypeError:
         raise ShapeError(f"{op}: a shape is made of integers, got {shape!r}") from None
     if result and min(result) < 0:
         raise ShapeError(f"{op}: lengths must not be negative, got shape {result}")
     return result
+
+
+def _as_ints(values: Any) -> tuple[int, ...]:
+    """Give one integer or several as a tuple of Python ints; TypeError for what is no integer."""
+    if isinstance(values, int):
+        return (values,)
+    try:
+        return tuple(map(index, values))
+    except TypeError:
+        return (index(values),)  # a NumPy integer, if anything
 
 
 @lru_cache(maxsize=4096)
@@ -135,19 +144,42 @@ def normalize_axes(axes: int | Iterable[int] | None, ndim: int, op: str) -> tupl
     """
     if axes is None:
         return tuple(range(ndim))
-    given: Any = axes if isinstance(axes, Iterable) else (axes,)
-    result = []
-    for axis in given:
-        try:
-            position = index(axis)
-        except TypeError:
-            raise ShapeError(f"{op}: axes are integers, got {axes!r}") from None
-        if not -ndim <= position < ndim:
-            raise ShapeError(f"{op}: axis {position} is out of range for {ndim} dimensions")
-        result.append(position % ndim)
+    try:
+        return _checked_axes(_as_ints(axes), ndim, op)
+    except TypeError:
+        raise ShapeError(f"{op}: axes are integers, got {axes!r}") from None
+
+
+@lru_cache(maxsize=4096)
+def _checked_axes(axes: tuple[int, ...], ndim: int, op: str) -> tuple[int, ...]:
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise ShapeError(f"{op}: axis {axis} is out of range for {ndim} dimensions")
+    result = tuple([axis % ndim for axis in axes])
     if len(set(result)) != len(result):
         raise ShapeError(f"{op}: axes {axes} name an axis of {ndim} dimensions twice")
-    return tuple(result)
+    return result
+
+
+@lru_cache(maxsize=4096)
+def reduced_shapes(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, Shape]:
+    """Give the shape with length 1 along `axes`, and the shape without them.
+
+    >>> reduced_shapes((2, 3, 4), (0, 2))
+    ((1, 3, 1), (3,))
+    """
+    kept = tuple([1 if axis in axes else length for axis, length in enumerate(shape)])
+    return kept, tuple([length for axis, length in enumerate(shape) if axis not in axes])
+
+
+@lru_cache(maxsize=4096)
+def permuted(shape: Shape, strides: Strides, order: tuple[int, ...]) -> tuple[Shape, Strides]:
+    """Give shape and strides with the axes in another order.
+
+    >>> permuted((2, 3), (3, 1), (1, 0))
+    ((3, 2), (1, 3))
+    """
+    return tuple([shape[axis] for axis in order]), tuple([strides[axis] for axis in order])
 
 
 @lru_cache(maxsize=4096)
@@ -192,7 +224,7 @@ def broadcast_strides(op: str, shape: Shape, strides: Strides, target: Shape) ->
     return (0,) * added + tuple([0 if length == 1 else stride for length, stride in zip(shape, strides)])
 
 
-def fill_in_shape(shape: Shape, new_shape: Iterable[int]) -> Shape:
+def fill_in_shape(shape: Shape, new_shape: int | Iterable[int]) -> Shape:
     """Give `new_shape` with its -1, if it has one, replaced by the length that fits.
 
     Raises:
@@ -201,18 +233,26 @@ def fill_in_shape(shape: Shape, new_shape: Iterable[int]) -> Shape:
     >>> fill_in_shape((2, 6), (3, -1))
     (3, 4)
     """
+    try:
+        return _filled_in(shape, _as_ints(new_shape))
+    except TypeError:
+        raise ShapeError(f"reshape: a shape is made of integers, got {new_shape!r}") from None
+
+
+@lru_cache(maxsize=4096)
+def _filled_in(shape: Shape, new_shape: Shape) -> Shape:
     size = math.prod(shape)
-    lengths = list(as_shape("reshape", [0 if length == -1 else length for length in new_shape]))
-    unknown = [axis for axis, length in enumerate(new_shape) if length == -1]
-    if len(unknown) == 1:
-        known = math.prod(length for axis, length in enumerate(lengths) if axis != unknown[0])
-        lengths[unknown[0]] = size // known if known else 0
-    if len(unknown) > 1 or math.prod(lengths) != size:
+    result = new_shape
+    if -1 in new_shape:
+        axis = new_shape.index(-1)
+        known = math.prod(new_shape[:axis] + new_shape[axis + 1 :])
+        result = (*new_shape[:axis], size // known if known else 0, *new_shape[axis + 1 :])
+    if math.prod(result) != size or min(result, default=0) < 0:
         raise ShapeError(
-            f"reshape: {size} elements of shape {shape} do not fit shape {tuple(new_shape)}; "
+            f"reshape: {size} elements of shape {shape} do not fit shape {new_shape}; "
             "keep the number of elements, with at most one -1"
         )
-    return tuple(lengths)
+    return result
 
 
 @lru_cache(maxsize=4096)

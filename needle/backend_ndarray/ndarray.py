@@ -7,6 +7,7 @@ converted and copied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
@@ -102,7 +103,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         [3.0, 1.0]
         """
         shape = as_shape("make", shape)
-        strides = compact_strides(shape) if strides is None else tuple(strides)
+        strides = compact_strides(shape) if strides is None else tuple(map(index, strides))
         device = device or default_device()
         if handle is None:
             handle = new_handle(shape, as_dtype(dtype, "make"), device)

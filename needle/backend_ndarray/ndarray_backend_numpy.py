@@ -98,8 +98,7 @@ def sigmoid(a: View, out: View) -> None:
 
 
 def _sigmoid(x: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
-    small = np.exp(-np.abs(x))  # at most 1
-    np.divide(np.where(x < 0, small, 1), 1 + small, out=out)
+    np.divide(np.exp(np.minimum(x, 0)), 1 + np.exp(-np.abs(x)), out=out)  # no exponent is above 0
 
 
 def erf(a: View, out: View) -> None:

@@ -180,13 +180,13 @@ def _counts(
 
 @np.errstate(all="ignore")
 def normalize(
-    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, inv_std: View
+    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, variance: View
 ) -> None:
-    a, y, m, r = to_numpy(x), to_numpy(out), to_numpy(mean), to_numpy(inv_std)
+    a, y, m, v = to_numpy(x), to_numpy(out), to_numpy(mean), to_numpy(variance)
     m[...] = _mean(a, axes)
     np.subtract(a, m, out=y)
-    r[...] = 1 / np.sqrt(_mean(np.square(y), axes) + eps)
-    y *= r
+    v[...] = _mean(np.square(y), axes)
+    y /= np.sqrt(v + eps)
     if weight is not None:
         y *= to_numpy(weight)
     if bias is not None:

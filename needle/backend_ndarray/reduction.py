@@ -14,6 +14,7 @@ from needle.backend_ndarray.layout import (
     compact_strides,
     like_strides,
     normalize_axes,
+    reduced_shapes,
     reshape_strides,
 )
 from needle.backend_ndarray.strided import StridedArray, check_devices
@@ -89,7 +90,7 @@ class Reduction(StridedArray):
         out: DType | None = None,
     ) -> NDArray:
         axes = tuple(sorted(normalize_axes(axis, len(self._shape), op)))
-        kept = tuple([1 if i in axes else length for i, length in enumerate(self._shape)])
+        kept, dropped = reduced_shapes(self._shape, axes)
         result = self._allocate(kept, dtype=out)
         if needs_elements and 0 in self._shape and 0 not in kept:
             raise ShapeError(f"{op}: shape {self._shape} has no elements along axes {axes}, so there is none to give")
@@ -97,8 +98,7 @@ class Reduction(StridedArray):
             getattr(self._device.kernels, kernel)(self, axes[0] if op == "argmax" else axes, result)
         if keepdims:
             return result
-        shape = tuple([length for i, length in enumerate(kept) if i not in axes])
-        return result._view(shape, compact_strides(shape), 0)
+        return result._view(dropped, compact_strides(dropped), 0)
 
     def cumsum(self, axis: int) -> NDArray:
         """Give the running sums along an axis; dtypes as in `sum`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from needle.backend_ndarray.layout import (
     compact_strides,
     fill_in_shape,
     normalize_axes,
+    permuted,
     reshape_strides,
 )
 from needle.errors import DeviceError, DTypeError, ShapeError
@@ -153,7 +155,7 @@ class StridedArray:
         >>> nd.array([1, 2, 3, 4]).as_strided((3, 2), (1, 1)).numpy().tolist()  # windows of 2
         [[1.0, 2.0], [2.0, 3.0], [3.0, 4.0]]
         """
-        shape, strides = as_shape("as_strided", shape), tuple(strides)
+        shape, strides = as_shape("as_strided", shape), tuple(map(index, strides))
         check_bounds("as_strided", shape, strides, self._offset, self._handle.size)
         return self._view(shape, strides, self._offset)
 
@@ -167,9 +169,7 @@ class StridedArray:
         order = normalize_axes(axes, len(self._shape), "permute")
         if len(order) != len(self._shape):
             raise ShapeError(f"permute: axes {order} must name each of the {len(self._shape)} axes of {self._shape}")
-        return self._view(
-            tuple([self._shape[axis] for axis in order]), tuple([self._strides[axis] for axis in order]), self._offset
-        )
+        return self._view(*permuted(self._shape, self._strides, order), self._offset)
 
     def transpose(self, *axes: Any) -> NDArray:
         """View the array with its axes in the given order, or reversed; like `numpy.transpose`."""
@@ -197,8 +197,7 @@ class StridedArray:
         """
         if order != "C":
             raise DTypeError(f"reshape: order {order!r} is not supported, only 'C'; permute first")
-        lengths = new_shape[0] if len(new_shape) == 1 and isinstance(new_shape[0], Iterable) else new_shape
-        shape = fill_in_shape(self._shape, lengths)
+        shape = fill_in_shape(self._shape, new_shape[0] if len(new_shape) == 1 else new_shape)
         strides = reshape_strides(self._shape, self._strides, shape)
         if strides is None:
             return self.compact()._view(shape, compact_strides(shape), 0)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from needle.autograd import Tensor
-from needle.errors import ShapeError
+from needle.errors import OptionError, ShapeError
 from needle.init.basic import rand, randn
 
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2.0)}
@@ -83,5 +83,5 @@ def _fan(op: str, fan: int) -> int:
 
 def _gain(op: str, nonlinearity: str) -> float:
     if nonlinearity not in _GAINS:
-        raise ValueError(f"{op}: nonlinearity must be one of {', '.join(_GAINS)}, got {nonlinearity!r}")
+        raise OptionError(f"{op}: nonlinearity must be one of {', '.join(_GAINS)}, got {nonlinearity!r}")
     return _GAINS[nonlinearity]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from needle import init
 from needle.autograd import Tensor
-from needle.errors import ShapeError
+from needle.errors import OptionError, ShapeError
 from needle.nn.module import Module
 from needle.ops.arguments import tensor
 
@@ -30,7 +30,7 @@ class Dropout(Module):
 
     def _probability(self, p: float) -> float:
         if not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: p must be a probability between 0 and 1, got {p}")
+            raise OptionError(f"{type(self).__name__}: p must be a probability between 0 and 1, got {p}")
         return p
 
     def _drop(self, x: Tensor, mask_shape: Sequence[int]) -> Tensor:

@@ -6,6 +6,7 @@ import math
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
+from needle.errors import OptionError
 from needle.ops.arguments import number
 from needle.ops.comparison import greater, less_equal
 from needle.ops.elementwise import exp
@@ -211,5 +212,5 @@ def gelu(a: Tensor, approximate: str = "none") -> Tensor:
     [0.0, 100.0]
     """
     if approximate not in ("none", "tanh"):
-        raise ValueError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
+        raise OptionError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}')
     return GELU()(a) if approximate == "none" else TanhGELU()(a)

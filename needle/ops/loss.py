@@ -8,7 +8,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
 from needle.ops.arguments import constant, number, tensor
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
@@ -56,7 +56,8 @@ def cross_entropy(
 
     Raises:
         BoundsError: a label that is no class, named with its place.
-        ShapeError: shapes that do not fit, an option out of range.
+        ShapeError: shapes that do not fit.
+        OptionError: an option out of range.
 
     >>> import needle as ndl
     >>> logits = ndl.Tensor([[0.0, 1000.0], [1000.0, 0.0]])
@@ -75,7 +76,7 @@ def cross_entropy(
     weights, y = _weights(weight, logits, axis), np.asarray(y)
     if y.shape == logits.shape:
         if ignore_index != -100:
-            raise ShapeError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
+            raise OptionError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
         target, counted = y.astype(logits.dtype), np.array(True)
         count = y.size / y.shape[axis]
     else:
@@ -146,9 +147,9 @@ def _weights(weight: Any, logits: Tensor, axis: int) -> Ndarray:
 def _check_options(reduction: str, label_smoothing: float) -> None:
     _check_reduction("cross_entropy", reduction)
     if not 0 <= number("cross_entropy", "label_smoothing", label_smoothing) <= 1:
-        raise ShapeError(f"cross_entropy: label_smoothing must be between 0 and 1, got {label_smoothing}")
+        raise OptionError(f"cross_entropy: label_smoothing must be between 0 and 1, got {label_smoothing}")
 
 
 def _check_reduction(op: str, reduction: str) -> None:
     if reduction not in ("mean", "sum", "none"):
-        raise ShapeError(f'{op}: reduction must be "mean", "sum" or "none", got {reduction!r}')
+        raise OptionError(f'{op}: reduction must be "mean", "sum" or "none", got {reduction!r}')

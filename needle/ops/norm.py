@@ -44,9 +44,9 @@ class Normalize(TensorOp):
 
     def compute(self, x: NDArray, weight: NDArray | None = None, bias: NDArray | None = None) -> NDArray:
         weight, bias = [a if a is None else a.reshape(self.parameter_shape) for a in (weight, bias)]
-        out, self.mean, self.inv_std = layers.normalize(x.reshape(self.shape), weight, bias, self.axes, self.eps)
+        out, self.mean, variance = layers.normalize(x.reshape(self.shape), weight, bias, self.axes, self.eps)
+        self.inv_std = (variance + self.eps) ** -0.5
         if self.on_statistics and x.size:
-            variance = (self.inv_std**-2 - self.eps).maximum(0)  # spares a pass over x
             count = prod([self.shape[axis] for axis in self.axes])
             self.on_statistics(self.mean.reshape(-1), variance.reshape(-1), count)
         return out.reshape(x.shape)

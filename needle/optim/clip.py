@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from needle.autograd import Tensor
+from needle.errors import OptionError
 
 
 def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
@@ -18,7 +19,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
         The norm before scaling.
 
     Raises:
-        ValueError: max_norm is negative or NaN.
+        OptionError: max_norm is negative or NaN.
 
     >>> p = Tensor([0.0, 0.0])
     >>> p.grad = Tensor([3.0, 4.0])
@@ -28,7 +29,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
     [0.6, 0.8]
     """
     if not max_norm >= 0:
-        raise ValueError(f"clip_grad_norm: max_norm must be at least 0, got {max_norm}")
+        raise OptionError(f"clip_grad_norm: max_norm must be at least 0, got {max_norm}")
     params = [params] if isinstance(params, Tensor) else dict.fromkeys(params)
     with_grad = [(p, p.grad.detach()) for p in params if p.grad is not None]
     norm = math.sqrt(sum(_square_sum(grad) for _, grad in with_grad))

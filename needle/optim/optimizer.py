@@ -9,7 +9,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
-from needle.errors import DTypeError, GradientError, ShapeError
+from needle.errors import DTypeError, GradientError, OptionError, ShapeError
 from needle.optim.clip import clip_grad_norm
 
 Group = dict[str, Any]
@@ -53,7 +53,7 @@ class Optimizer:
 
     Raises:
         ShapeError: there are no parameters.
-        ValueError: a parameter in two groups; a hyperparameter out of its range, or that the optimizer does not have.
+        OptionError: a parameter in two groups; a hyperparameter out of its range, or that the optimizer does not have.
         DTypeError: what is no floating-point tensor.
         GradientError: a tensor that an op made.
     """
@@ -86,12 +86,12 @@ class Optimizer:
         unknown = set(group) - set(self.defaults) - {"params"}
         if unknown or "params" not in group:
             known = ", ".join(["params", *self.defaults])
-            raise ValueError(f"{self._name}: a group has params and may have others of {known}; got {', '.join(group)}")
+            raise OptionError(f"{self._name}: a group has params and maybe some of {known}; got {', '.join(group)}")
         params = [group["params"]] if isinstance(group["params"], Tensor) else list(dict.fromkeys(group["params"]))
         for index, p in enumerate(params):
             self._check_parameter(index, p)
         if not set(params).isdisjoint(self.params):
-            raise ValueError(f"{self._name}: a parameter is in two groups; list it in one")
+            raise OptionError(f"{self._name}: a parameter is in two groups; list it in one")
         merged = {**self.defaults, **group, "params": params}
         self._check_hyperparameters(merged)
         self.param_groups.append(merged)
@@ -111,7 +111,7 @@ class Optimizer:
     def _check_range(self, group: Group, name: str, below: float = float("inf")) -> None:
         if not 0 <= group[name] < below:
             limit = "" if below == float("inf") else f" and below {below:g}"
-            raise ValueError(f"{self._name}: {name} must be at least 0{limit}, got {group[name]}")
+            raise OptionError(f"{self._name}: {name} must be at least 0{limit}, got {group[name]}")
 
     def reset_grad(self) -> None:
         """Set all gradients to None."""

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from needle.errors import ShapeError
+from needle.errors import OptionError, ShapeError
 from needle.ops.arguments import integer
 from needle.optim.optimizer import Optimizer
 
@@ -34,7 +34,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", group["lr"])
         elif any("initial_lr" not in group for group in optimizer.param_groups):
             name = type(self).__name__
-            raise ValueError(f"{name}: resuming at last_epoch={last_epoch} needs initial_lr in all groups; load them")
+            raise OptionError(f"{name}: resuming at last_epoch={last_epoch} needs initial_lr in all groups; load them")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch + 1
         self._apply()
@@ -152,7 +152,7 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
-            raise ValueError(
+            raise OptionError(
                 f"LinearLR: factors must lie between 0 and 1, start_factor above 0, got {start_factor} and {end_factor}"
             )
         self.start_factor, self.end_factor = start_factor, end_factor
@@ -202,7 +202,7 @@ class OneCycleLR(LRScheduler):
         last_epoch: see `LRScheduler`.
 
     Raises:
-        ValueError: a step beyond the cycle, among others.
+        OptionError: a step beyond the cycle, among others.
 
     >>> from needle import nn, optim
     >>> opt = optim.SGD([nn.Parameter([1.0])], momentum=0.9)
@@ -230,17 +230,17 @@ class OneCycleLR(LRScheduler):
     ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ValueError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
+                raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         self.total_steps = integer("OneCycleLR", "total_steps", total_steps, 1)
         if not 0 <= pct_start <= 1:
-            raise ValueError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
+            raise OptionError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
         if anneal_strategy not in _ANNEAL:
-            raise ValueError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
+            raise OptionError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
         momentum = next((name for name in ("momentum", "beta1") if name in optimizer.defaults), None)
         if cycle_momentum and momentum is None:
-            raise ValueError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
+            raise OptionError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
         self._momentum = momentum if cycle_momentum else None
         groups = len(optimizer.param_groups)
         self.max_lrs = _per_group("max_lr", max_lr, groups)
@@ -256,7 +256,7 @@ class OneCycleLR(LRScheduler):
 
     def _values(self, step: int) -> list[Values]:
         if step > self.total_steps:  # the step after the last one may be made, though its rate is for nothing
-            raise ValueError(f"OneCycleLR: step {step} is beyond the cycle of {self.total_steps} steps")
+            raise OptionError(f"OneCycleLR: step {step} is beyond the cycle of {self.total_steps} steps")
         phase = next((index for index, end in enumerate(self._ends) if step <= end), len(self._ends) - 1)
         start, end = self._ends[phase - 1] if phase else 0.0, self._ends[phase]
         done = (step - start) / (end - start) if end > start else 1.0
@@ -302,7 +302,7 @@ class SequentialLR(LRScheduler):
                 f"SequentialLR: {len(schedulers)} schedulers need one milestone between each two, got {len(milestones)}"
             )
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError("SequentialLR: the schedulers are of different optimizers; make them for the one given")
+            raise OptionError("SequentialLR: the schedulers are of different optimizers; make them for the one given")
         self.schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 

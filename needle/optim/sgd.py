@@ -7,6 +7,7 @@ from typing import Any
 
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import layers
+from needle.errors import OptionError
 from needle.optim.optimizer import Group, Hyperparameter, Optimizer, zeros_like
 
 
@@ -63,7 +64,7 @@ class SGD(Optimizer):
         for name in ("lr", "momentum", "weight_decay"):
             self._check_range(group, name)
         if group["nesterov"] and (group["dampening"] != 0 or group["momentum"] == 0):
-            raise ValueError(
+            raise OptionError(
                 f"SGD: nesterov needs momentum above 0 and dampening=0, got momentum={group['momentum']} and "
                 f"dampening={group['dampening']} (None is the course's factor, 1 - momentum)"
             )

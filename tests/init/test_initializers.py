@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from needle import init
-from needle.errors import ShapeError
+from needle.errors import OptionError, ShapeError
 
 UNIFORM = {
     "xavier": (lambda **k: init.xavier_uniform(30, 70, gain=2.0, **k), 2 * math.sqrt(6 / 100)),
@@ -47,7 +47,7 @@ def test_da15_fan_in_of_a_convolution_counts_the_kernel():
 def test_errors_of_kaiming(make):
     with pytest.raises(ShapeError, match=rf"{make.__name__}: the fan must be at least 1, got 0"):
         make(0, 3)
-    with pytest.raises(ValueError, match=rf"{make.__name__}: nonlinearity must be one of .*relu.*'swish'"):
+    with pytest.raises(OptionError, match=rf"{make.__name__}: nonlinearity must be one of .*relu.*'swish'"):
         make(3, 3, nonlinearity="swish")
 
 

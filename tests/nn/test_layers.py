@@ -5,7 +5,7 @@ import pytest
 
 import needle as ndl
 from needle import init, nn, ops
-from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
 from tests.tolerances import assert_close
 
 IMAGES, ROWS = (2, 4, 6, 6), (5, 4)
@@ -300,16 +300,16 @@ def test_input_that_is_no_tensor(row, x):
         (lambda: nn.LayerNorm1d(3)(init.ones(2, 4)), ShapeError, r"LayerNorm1d: .*dim = 3, got shape \(2, 4\)"),
         (lambda: nn.GroupNorm(3, 4), ShapeError, "GroupNorm: 4 channels cannot be cut into 3 groups"),
         (lambda: nn.GroupNorm(2, 4)(init.ones(2, 6)), ShapeError, "GroupNorm: .*C = 4"),
-        (lambda: nn.Dropout(1.5), ValueError, "Dropout: p must be a probability .* got 1.5"),
-        (lambda: nn.Dropout(-0.1), ValueError, "Dropout: p must"),
+        (lambda: nn.Dropout(1.5), OptionError, "Dropout: p must be a probability .* got 1.5"),
+        (lambda: nn.Dropout(-0.1), OptionError, "Dropout: p must"),
         (lambda: nn.Dropout2d(0.5)(init.ones(2, 3)), ShapeError, r"Dropout2d: expected \(N,C,H,W\)"),
         (lambda: nn.Flatten()(init.ones()), ShapeError, "Flatten"),
         (lambda: nn.Softmax(2)(init.ones(2, 3)), ShapeError, "softmax: axis 2"),
-        (lambda: nn.GELU("cubic")(init.ones(2)), ValueError, "gelu: approximate"),
+        (lambda: nn.GELU("cubic")(init.ones(2)), OptionError, "gelu: approximate"),
         (lambda: nn.Sequential([nn.ReLU()]), DTypeError, r"Sequential: .*a list \(entry 0\)"),
         (lambda: nn.SoftmaxLoss()(init.ones(2, 3), ndl.Tensor([0, 3])), BoundsError, "cross_entropy: .*3"),
         (lambda: nn.SoftmaxLoss()(init.ones(2, 3), ndl.Tensor([0, 1, 2])), ShapeError, "cross_entropy"),
-        (lambda: nn.CrossEntropyLoss(reduction="all")(init.ones(2, 3), ndl.Tensor([0, 1])), ShapeError, "reduction"),
+        (lambda: nn.CrossEntropyLoss(reduction="all")(init.ones(2, 3), ndl.Tensor([0, 1])), OptionError, "reduction"),
         (lambda: nn.MSELoss()(init.ones(2, 3), init.ones(2, 4)), ShapeError, "mse_loss"),
     ],
 )  # fmt: skip

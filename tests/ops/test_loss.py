@@ -6,7 +6,7 @@ import pytest
 import needle as ndl
 from needle import backend_ndarray as nd
 from needle import ops
-from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
 from tests.ops.differences import check_to_second_order
 from tests.tolerances import assert_close
 
@@ -134,13 +134,21 @@ def test_what_does_not_fit_raises(tensor):
         (lambda: ops.cross_entropy(tensor(np.zeros((3, 0))), [0, 0, 0]), r"cross_entropy: the logits .*\(3, 0\)"),
         (lambda: ops.cross_entropy(tensor(np.zeros(0)), np.zeros(0)), r"cross_entropy: the logits .*\(0,\)"),
         (lambda: ops.cross_entropy(z, [0, 1, 2], np.ones(3)), r"cross_entropy: weight has shape \(3,\).*\(4,\)"),
+        (lambda: ops.mse_loss(z, z[:2]), r"mse_loss: prediction \(3, 4\) and target \(2, 4\)"),
+    ):
+        with pytest.raises(ShapeError, match=f"^{message}"):
+            call()
+
+
+def test_options_out_of_range_raise(tensor):
+    z = tensor(np.zeros((3, 4)))
+    for call, message in (
         (lambda: ops.cross_entropy(z, [0, 1, 2], reduction="avg"), "cross_entropy: reduction .*'avg'"),
         (lambda: ops.cross_entropy(z, [0, 1, 2], label_smoothing=1.1), r"cross_entropy: label_smoothing .*1\.1"),
         (lambda: ops.cross_entropy(z, np.zeros((3, 4)), ignore_index=1), "cross_entropy: ignore_index needs labels"),
-        (lambda: ops.mse_loss(z, z[:2]), r"mse_loss: prediction \(3, 4\) and target \(2, 4\)"),
         (lambda: ops.mse_loss(z, z, reduction="avg"), "mse_loss: reduction .*'avg'"),
     ):
-        with pytest.raises(ShapeError, match=f"^{message}"):
+        with pytest.raises(OptionError, match=f"^{message}"):
             call()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
+from needle.errors import OptionError
 from tests.tolerances import assert_close
 
 
@@ -75,7 +76,7 @@ def test_keeps_no_graph():
 
 @pytest.mark.parametrize("max_norm", [-1.0, math.nan])
 def test_wrong_max_norm(max_norm):
-    with pytest.raises(ValueError, match="clip_grad_norm: max_norm must be at least 0"):
+    with pytest.raises(OptionError, match="clip_grad_norm: max_norm must be at least 0"):
         optim.clip_grad_norm(parameters([1.0]), max_norm)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
-from needle.errors import DTypeError, GradientError, ShapeError
+from needle.errors import DTypeError, GradientError, OptionError, ShapeError
 from tests.tolerances import assert_close
 
 OPTIMIZERS = {
@@ -267,10 +267,10 @@ def test_state_that_does_not_fit(change, said):
         ([ndl.Tensor([1.0]), None], DTypeError, "parameter 1 must be a Tensor, got a NoneType"),
         ([ndl.Tensor([1], dtype="int64")], DTypeError, "parameter 0 is of dtype int64"),
         ([ndl.Tensor([1.0]) * 2], GradientError, "parameter 0 is the result of an op"),
-        ([{"lr": 0.1}], ValueError, "a group has params and may have others of params, lr"),
-        ([{"params": [], "learning_rate": 1.0}], ValueError, "a group has .*; got params, learning_rate"),
-        ([{"params": [p := ndl.Tensor([1.0])]}, {"params": [p]}], ValueError, "a parameter is in two groups"),
-        ([{"params": [ndl.Tensor([1.0])], "lr": -1.0}], ValueError, "lr must be at least 0, got -1.0"),
+        ([{"lr": 0.1}], OptionError, "a group has params and maybe some of params, lr"),
+        ([{"params": [], "learning_rate": 1.0}], OptionError, "a group has .*; got params, learning_rate"),
+        ([{"params": [p := ndl.Tensor([1.0])]}, {"params": [p]}], OptionError, "a parameter is in two groups"),
+        ([{"params": [ndl.Tensor([1.0])], "lr": -1.0}], OptionError, "lr must be at least 0, got -1.0"),
     ],
 )
 def test_wrong_parameters(make, params, error, said):
@@ -293,7 +293,7 @@ def test_wrong_parameters(make, params, error, said):
     ],
 )
 def test_wrong_hyperparameters(kind, options, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(OptionError, match=said):
         kind([parameter([1.0])], **options)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from needle import nn, optim
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError
 
 SCHEDULES = {
     "StepLR": lambda m, o: m.StepLR(o, step_size=3, gamma=0.5),
@@ -82,7 +82,7 @@ def test_resumes_by_last_epoch():
     state, opt = opt.state_dict(), sgd()
     opt.load_state_dict(state)
     assert rates(opt, optim.StepLR(opt, 3, last_epoch=4), 7) == whole[5:]
-    with pytest.raises(ValueError, match="StepLR: resuming at last_epoch=4 needs initial_lr"):
+    with pytest.raises(OptionError, match="StepLR: resuming at last_epoch=4 needs initial_lr"):
         optim.StepLR(sgd(), 3, last_epoch=4)
 
 
@@ -99,7 +99,7 @@ def test_one_cycle_ends():
     schedule = optim.OneCycleLR(sgd(), max_lr=1.0, total_steps=3)
     for _ in range(3):
         schedule.step()  # as many as there are steps, in a loop that steps the schedule last
-    with pytest.raises(ValueError, match="OneCycleLR: step 4 is beyond the cycle of 3 steps"):
+    with pytest.raises(OptionError, match="OneCycleLR: step 4 is beyond the cycle of 3 steps"):
         schedule.step()
 
 
@@ -120,17 +120,17 @@ def test_own_schedule():
         (lambda o: optim.StepLR(o, 0), ShapeError, "StepLR: step_size must be at least 1, got 0"),
         (lambda o: optim.StepLR(o, 1.5), DTypeError, "StepLR: step_size must be a whole number"),
         (lambda o: optim.CosineAnnealingLR(o, 0), ShapeError, "CosineAnnealingLR: T_max must be at least 1"),
-        (lambda o: optim.LinearLR(o, start_factor=0.0), ValueError, "LinearLR: factors must lie between 0 and 1"),
+        (lambda o: optim.LinearLR(o, start_factor=0.0), OptionError, "LinearLR: factors must lie between 0 and 1"),
         (lambda o: optim.LinearLR(o, total_iters=0), ShapeError, "LinearLR: total_iters must be at least 1"),
-        (lambda o: optim.OneCycleLR(o, 1.0), ValueError, "OneCycleLR: give total_steps, or epochs"),
-        (lambda o: optim.OneCycleLR(o, 1.0, 10, pct_start=2), ValueError, "OneCycleLR: pct_start must lie between"),
-        (lambda o: optim.OneCycleLR(o, 1.0, 10, anneal_strategy="exp"), ValueError, "OneCycleLR: anneal_strategy"),
+        (lambda o: optim.OneCycleLR(o, 1.0), OptionError, "OneCycleLR: give total_steps, or epochs"),
+        (lambda o: optim.OneCycleLR(o, 1.0, 10, pct_start=2), OptionError, "OneCycleLR: pct_start must lie between"),
+        (lambda o: optim.OneCycleLR(o, 1.0, 10, anneal_strategy="exp"), OptionError, "OneCycleLR: anneal_strategy"),
         (lambda o: optim.OneCycleLR(o, [1.0] * 3, 10), ShapeError, "OneCycleLR: max_lr has 3 values for 2 groups"),
-        (lambda o: optim.OneCycleLR(optim.Optimizer([nn.Parameter([1.0])], {"lr": 1.0}), 1.0, 10), ValueError,
+        (lambda o: optim.OneCycleLR(optim.Optimizer([nn.Parameter([1.0])], {"lr": 1.0}), 1.0, 10), OptionError,
          "OneCycleLR: the optimizer has neither momentum nor beta1"),
         (lambda o: optim.SequentialLR(o, [], []), ShapeError, "SequentialLR: 0 schedulers"),
         (lambda o: optim.SequentialLR(o, [optim.LinearLR(o)], [3]), ShapeError, "SequentialLR: 1 schedulers"),
-        (lambda o: optim.SequentialLR(o, [optim.LinearLR(sgd())], []), ValueError, "SequentialLR: .*different"),
+        (lambda o: optim.SequentialLR(o, [optim.LinearLR(sgd())], []), OptionError, "SequentialLR: .*different"),
         (lambda o: optim.StepLR(o, 1).load_state_dict({"last_epoch": 1}), ShapeError, "StepLR.load_state_dict"),
         (lambda o: optim.SequentialLR(o, [optim.LinearLR(o)], []).load_state_dict({"last_epoch": 1}), ShapeError,
          "SequentialLR.load_state_dict: 0 states for 1"),
