@@ -211,7 +211,7 @@ class Indexing(StridedArray):
 
     def __iter__(self) -> Iterator[NDArray]:
         """Iterate over the first axis, dropping it, as NumPy does."""
-        return iter([self._take("iter", position, keep=False) for position in range(len(self))])
+        return map(self.select, range(len(self)))
 
     def _take(self, op: str, index: Any, keep: bool) -> NDArray:
         entries = parse_index(op, index, self._shape)

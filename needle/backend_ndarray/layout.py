@@ -150,6 +150,18 @@ def normalize_axes(axes: int | Iterable[int] | None, ndim: int, op: str) -> tupl
         raise ShapeError(f"{op}: axes are integers, got {axes!r}") from None
 
 
+def normalize_axis(axis: int, ndim: int, op: str) -> int:
+    """Give one axis as a non-negative int; else as `normalize_axes`.
+
+    >>> normalize_axis(-1, 3, "argmax")
+    2
+    """
+    axes = normalize_axes(axis, ndim, op)
+    if len(axes) != 1:
+        raise ShapeError(f"{op}: expected one axis, got {axis!r}")
+    return axes[0]
+
+
 @lru_cache(maxsize=4096)
 def _checked_axes(axes: tuple[int, ...], ndim: int, op: str) -> tuple[int, ...]:
     for axis in axes:

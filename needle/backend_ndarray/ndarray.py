@@ -218,7 +218,8 @@ class NDArray(Indexing, Elementwise, Reduction):
         """Pickle the elements in memory order, with what it takes to lay them out again."""
         copy = NDArray(self)
         line = copy.as_strided((self.size,), (1,))
-        return _restore, (type(self), line.numpy(), copy._shape, copy._strides, self._device.name)
+        arguments = (type(self), line.numpy(), copy._shape, copy._strides, self._device.name)
+        return _restore, arguments, getattr(self, "__dict__", None)  # a subclass may have attributes
 
     def __repr__(self) -> str:
         values = np.array2string(np.asarray(self), separator=", ", prefix="NDArray(")

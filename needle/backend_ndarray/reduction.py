@@ -10,10 +10,12 @@ import numpy as np
 
 from needle.backend_ndarray.dtypes import INT64, DType, arithmetic_dtype
 from needle.backend_ndarray.layout import (
+    Shape,
     broadcast_shapes,
     compact_strides,
     like_strides,
     normalize_axes,
+    normalize_axis,
     reduced_shapes,
     reshape_strides,
 )
@@ -45,8 +47,7 @@ class Reduction(StridedArray):
         (10.0, [[3.0], [7.0]])
         """
         _check_no_out("sum", out)
-        dtype = self._number_dtype()
-        return self._cast(dtype if dtype.kind == "f" else INT64)._reduce("sum", "reduce_sum", axis, keepdims)
+        return self._cast(self._sum_dtype())._reduce("sum", axis, keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False, *, out: None = None) -> NDArray:
         """Give the largest element along the given axes (all, by default); NaN where there is one.
@@ -59,12 +60,12 @@ class Reduction(StridedArray):
         [3.0, 4.0]
         """
         _check_no_out("max", out)
-        return self._reduce("max", "reduce_max", axis, keepdims, needs_elements=True)
+        return self._reduce("max", axis, keepdims)
 
     def min(self, axis: Axis = None, keepdims: bool = False, *, out: None = None) -> NDArray:
         """Give the smallest element along the given axes; else as `max`."""
         _check_no_out("min", out)
-        return self._reduce("min", "reduce_min", axis, keepdims, needs_elements=True)
+        return self._reduce("min", axis, keepdims)
 
     def argmax(self, axis: int | None = None) -> NDArray:
         """Give the position of the first largest element along an axis (of the flattened array, by default).
@@ -77,41 +78,43 @@ class Reduction(StridedArray):
         """
         if axis is None:
             return self.reshape(-1).argmax(0)
-        return self._reduce("argmax", "argmax", axis, False, needs_elements=True, out=INT64)
+        position = normalize_axis(axis, len(self._shape), "argmax")
+        kept, dropped = reduced_shapes(self._shape, (position,))
+        result = self._allocate(kept, dtype=INT64)
+        if self._has_elements("argmax", kept):
+            self._device.kernels.argmax(self, position, result)
+        return result._view(dropped, compact_strides(dropped), 0)
 
-    def _reduce(
-        self,
-        op: str,
-        kernel: str,
-        axis: Axis,
-        keepdims: bool,
-        *,
-        needs_elements: bool = False,
-        out: DType | None = None,
-    ) -> NDArray:
+    def _reduce(self, op: str, axis: Axis, keepdims: bool) -> NDArray:
         axes = tuple(sorted(normalize_axes(axis, len(self._shape), op)))
         kept, dropped = reduced_shapes(self._shape, axes)
-        result = self._allocate(kept, dtype=out)
-        if needs_elements and 0 in self._shape and 0 not in kept:
-            raise ShapeError(f"{op}: shape {self._shape} has no elements along axes {axes}, so there is none to give")
-        if 0 not in kept:
-            getattr(self._device.kernels, kernel)(self, axes[0] if op == "argmax" else axes, result)
-        if keepdims:
-            return result
-        return result._view(dropped, compact_strides(dropped), 0)
+        result = self._allocate(kept)
+        if op == "sum" or self._has_elements(op, kept):
+            getattr(self._device.kernels, f"reduce_{op}")(self, axes, result)
+        return result if keepdims else result._view(dropped, compact_strides(dropped), 0)
+
+    def _has_elements(self, op: str, result_shape: Shape) -> bool:
+        """Whether there is anything to compute; ShapeError where a result is to come from no element."""
+        if 0 not in self._shape:
+            return True
+        if 0 not in result_shape:
+            raise ShapeError(f"{op}: shape {self._shape} has no elements along an axis that is reduced; it needs one")
+        return False
+
+    def _sum_dtype(self) -> DType:
+        dtype = self._number_dtype()
+        return dtype if dtype.kind == "f" else INT64
 
     def cumsum(self, axis: int) -> NDArray:
         """Give the running sums along an axis; dtypes as in `sum`."""
-        dtype = self._number_dtype()
-        a = self._cast(dtype if dtype.kind == "f" else INT64)
-        return a._along("cumsum", axis, a._dtype)
+        return self._cast(self._sum_dtype())._along("cumsum", axis)
 
     def argsort(self, axis: int) -> NDArray:
         """Give the int64 positions that sort the elements along an axis: equal ones stay in order, NaN is last."""
         return self._along("argsort", axis, INT64)
 
-    def _along(self, op: str, axis: int, dtype: DType) -> NDArray:
-        (position,) = normalize_axes(axis, len(self._shape), op)
+    def _along(self, op: str, axis: int, dtype: DType | None = None) -> NDArray:
+        position = normalize_axis(axis, len(self._shape), op)
         result = self._allocate(self._shape, like_strides(self._shape, (self,)), dtype)
         getattr(self._device.kernels, op)(self, position, result)
         return result
@@ -143,21 +146,15 @@ def _matmul(a: StridedArray, b: StridedArray) -> NDArray:
         )
     dtype = arithmetic_dtype("matmul", a._dtype, b._dtype)
     a, b = a._cast(dtype), b._cast(dtype)
-    leading = broadcast_shapes("matmul", a._shape[:-2], b._shape[:-2])
-    shape = (*leading, a._shape[-2], b._shape[-1])
+    shape = (*broadcast_shapes("matmul", a._shape[:-2], b._shape[:-2]), a._shape[-2], b._shape[-1])
     result = a._allocate(shape)
     if len(shape) > 2 and len(b._shape) == 2:
-        stacked = _stack_rows(a, shape[-1])
-        if stacked is not None:  # one product instead of many small ones
-            rows = (math.prod(shape[:-1]), shape[-1])
-            a._device.kernels.matmul(stacked, b, result._view(rows, compact_strides(rows), 0))
+        stacked = (math.prod(a._shape[:-1]), a._shape[-1])
+        strides = reshape_strides(a._shape, a._strides, stacked)
+        if strides is not None:  # one product of (... * m, n), not many small ones
+            a = a._view(stacked, strides, a._offset)
+            rows = (stacked[0], shape[-1])
+            a._device.kernels.matmul(a, b, result._view(rows, compact_strides(rows), 0))
             return result
     a._device.kernels.matmul(a, b, result)
     return result
-
-
-def _stack_rows(a: StridedArray, columns: int) -> NDArray | None:
-    """View (..., m, n) as (... * m, n), where the layout allows."""
-    shape = (math.prod(a._shape[:-1]), a._shape[-1])
-    strides = reshape_strides(a._shape, a._strides, shape)
-    return None if strides is None else a._view(shape, strides, a._offset)

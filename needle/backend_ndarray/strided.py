@@ -21,6 +21,7 @@ from needle.backend_ndarray.layout import (
     compact_strides,
     fill_in_shape,
     normalize_axes,
+    normalize_axis,
     permuted,
     reshape_strides,
 )
@@ -178,7 +179,7 @@ class StridedArray:
 
     def swapaxes(self, axis1: int, axis2: int) -> NDArray:
         """View the array with two axes exchanged."""
-        first, second = (normalize_axes(axis, self.ndim, "swapaxes")[0] for axis in (axis1, axis2))
+        first, second = (normalize_axis(axis, self.ndim, "swapaxes") for axis in (axis1, axis2))
         order = list(range(self.ndim))
         order[first], order[second] = second, first
         return self.permute(order)

@@ -49,6 +49,8 @@ def test_copies_of_arrays(device, data):
 
 def test_subclasses(device):
     a = Sub([[1, 2], [3, 4]], device=device)
+    a.name = "a"
+    assert copy.deepcopy(a).name == "a"
     assert type(a) is Sub
     assert type(Sub(a)) is Sub
     assert type(Sub.make((2,), device=device)) is Sub

@@ -84,6 +84,12 @@ def test_wrong_axes(array, name):
             getattr(array(np.ones((2, 3, 4))), name)(axis)
 
 
+@pytest.mark.parametrize("name", ["argmax", "cumsum", "argsort"])
+def test_one_axis_only(array, name):
+    with pytest.raises(ShapeError, match=f"^{name}: expected one axis, got \\(0, 1\\)"):
+        getattr(array(np.ones((2, 3))), name)((0, 1))
+
+
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_empty_arrays(array, shape):
     a = array(np.zeros(shape))
