@@ -24,7 +24,6 @@ from needle.autograd import TensorOp as TensorOp
 from needle.autograd import TensorTuple as TensorTuple
 from needle.autograd import TensorTupleOp as TensorTupleOp
 from needle.autograd import enable_grad as enable_grad
-from needle.autograd import grad as grad
 from needle.autograd import is_grad_enabled as is_grad_enabled
 from needle.autograd import no_grad as no_grad
 from needle.backend_ndarray import BackendDevice as BackendDevice
@@ -44,6 +43,7 @@ from needle.errors import GradientError as GradientError
 from needle.errors import MissingExtraError as MissingExtraError
 from needle.errors import OptionError as OptionError
 from needle.errors import ShapeError as ShapeError
+from needle.gradients import grad as grad
 from needle.init import constant as constant
 from needle.init import manual_seed as manual_seed
 from needle.init import ones as ones

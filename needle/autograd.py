@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,12 +15,21 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import BackendDevice, NDArray
-from needle.engine import check_unchanged, enable_grad, find_topo_sort, is_grad_enabled, no_grad, propagate, state
+from needle.engine import (
+    BackwardCall,
+    check_unchanged,
+    enable_grad,
+    find_topo_sort,
+    is_grad_enabled,
+    no_grad,
+    propagate,
+    state,
+)
 from needle.errors import DTypeError, GradientError, ShapeError
 
 __all__ = [
     "Op", "TensorOp", "TensorTupleOp", "Value", "Tensor", "TensorTuple", "NDArray", "find_topo_sort",
-    "compute_gradient_of_variables", "grad", "differentiate", "no_grad", "enable_grad", "is_grad_enabled",
+    "compute_gradient_of_variables", "no_grad", "enable_grad", "is_grad_enabled",
 ]  # fmt: skip
 
 LAZY_MODE = False
@@ -183,12 +191,6 @@ class Value:
         """Whether no recorded op made this value."""
         return self.op is None
 
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
 
 def _not_a_value(op: Op, value: object) -> str:
     kind = type(value)
@@ -252,48 +254,6 @@ class TensorTuple(Value):
         def __add__(self, other: TensorTuple) -> TensorTuple: ...
 
 
-class _BackwardCall:
-    """A call of backward, remembered by the gradients it made so that they can be differentiated.
-
-    The output is held weakly, so that no activation outlives it; except where it is itself a gradient that a replay
-    has recorded, which nobody else need hold.
-    """
-
-    __slots__ = ("_output", "_out_grad", "_leaves")
-
-    def __init__(self, output: Tensor, out_grad: Tensor) -> None:
-        self._output: Callable[[], Tensor | None] = weakref.ref(output) if output._call is None else lambda: output
-        self._out_grad = out_grad
-        self._leaves: list[tuple[weakref.ref[Tensor], weakref.ref[Tensor], int]] = []
-
-    def leaves(self) -> list[Tensor]:
-        """Give the tensors that got a gradient, as far as they are alive."""
-        return [leaf for reference, _, _ in self._leaves if (leaf := reference()) is not None]
-
-    def assign(self, leaf: Tensor, gradient: Tensor) -> None:
-        gradient._call = self
-        leaf.grad = gradient
-        self._leaves.append((weakref.ref(leaf), weakref.ref(gradient), gradient.version))
-
-    def replay(self, gradient: Tensor) -> None:
-        """Run the call again, recorded, and make `gradient` the node that it gives."""
-        output = self._output()
-        if output is None:
-            raise GradientError(
-                "backward: the output that this gradient came from is gone, and its graph with it; "
-                "keep a reference to the output, or use backward(create_graph=True)"
-            )
-        leaf, version = next((leaf(), version) for leaf, made, version in self._leaves if made() is gradient)
-        if gradient.version != version:
-            raise GradientError("backward: this gradient was changed in place; use backward(create_graph=True)")
-        recorded: dict[Value, Tensor] = {}
-        with enable_grad():
-            propagate({output: self._out_grad}, recorded.__setitem__)
-        node = recorded[leaf]  # type: ignore[index]  # the graph of a live output keeps its leaves alive
-        gradient.op, gradient.inputs, gradient.requires_grad = node.op, node.inputs, node.requires_grad
-        gradient.versions, gradient._array = node.versions, node._array
-
-
 class Tensor(Value):
     """A multi-dimensional array with the graph of the operations that made it.
 
@@ -318,7 +278,7 @@ class Tensor(Value):
     __slots__ = ("_grad", "_unread")
 
     __array_priority__ = 1000  # NumPy leaves `numpy_array * tensor` to us
-    _call: _BackwardCall | None = None  # the backward call that made this gradient
+    _call: BackwardCall | None = None  # the backward call that made this gradient
     _retains_grad = False
 
     def __init__(
@@ -533,7 +493,7 @@ class Tensor(Value):
                 f"backward: a tensor of shape {self.shape} without a graph cannot be differentiated; no input required "
                 "a gradient, or it was computed from a `.grad` that backward(create_graph=True) did not record"
             )
-        call = _BackwardCall(self, self._seed(out_grad, copy=not create_graph))
+        call = BackwardCall(self, self._seed(out_grad, copy=not create_graph))
         found = _gradients_below(self, call._out_grad, create_graph, _Freed() if free_graph else None)
         for leaf in origin.leaves() if origin is not None else ():
             found.setdefault(leaf, _zeros_like(leaf))
@@ -631,93 +591,3 @@ def _gradients_below(output: Tensor, out_grad: Tensor, create_graph: bool, freed
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> None:
     """Set `.grad` of every leaf below `output_tensor`; the course's name for `output_tensor.backward(out_grad)`."""
     output_tensor.backward(out_grad)
-
-
-def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
-    *,
-    create_graph: bool = False,
-    allow_unused: bool = False,
-) -> tuple[Any, ...]:
-    """Give the gradients of the sum of `outputs` with respect to `inputs`, leaving every `.grad` alone.
-
-    Args:
-        outputs: a Tensor or several.
-        inputs: a Tensor or several, leaves or results of ops.
-        grad_outputs: the gradients of the outputs; ones where None.
-        create_graph: record the backward pass, so that the gradients can be differentiated.
-        allow_unused: give None for an input that no output depends on, instead of raising GradientError.
-
-    >>> import needle as ndl
-    >>> x = ndl.Tensor([2.0])
-    >>> (slope,) = ndl.grad(x**3, x, create_graph=True)
-    >>> (curvature,) = ndl.grad(slope, x)
-    >>> slope.numpy().tolist(), curvature.numpy().tolist()
-    ([12.0], [12.0])
-    """
-    outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    seeds = (grad_outputs,) if grad_outputs is None or isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
-    if len(seeds) == 1:
-        seeds *= len(outputs)
-    if len(seeds) != len(outputs):
-        raise ShapeError(f"grad: {len(seeds)} grad_outputs for {len(outputs)} outputs; give one each, or None")
-    with enable_grad() if create_graph else no_grad():
-        found = _gradients_of(outputs, seeds, inputs, ())
-    missing = [index for index, gradient in enumerate(found) if gradient is None]
-    if missing and not allow_unused:
-        raise GradientError(f"grad: no output depends on inputs {missing}; pass allow_unused=True to get None for them")
-    return found
-
-
-def _gradients_of(
-    outputs: Sequence[Tensor], seeds: Sequence[Tensor | None], inputs: Sequence[Tensor], stop: Sequence[Value]
-) -> tuple[Tensor | None, ...]:
-    pending: dict[Value, Tensor] = {}
-    for output, seed in zip(outputs, seeds):
-        output.realize_cached_data()
-        part = output._seed(seed, copy=False)
-        pending[output] = pending[output] + part if output in pending else part
-    wanted = set(inputs)
-    found: dict[Value, Tensor] = {}
-
-    def visit(node: Value, gradient: Tensor) -> None:
-        if node in wanted:
-            found[node] = gradient
-
-    propagate(pending, visit, stop=stop)
-    return tuple([found.get(value) for value in inputs])
-
-
-class _Alias(TensorOp):
-    """The value itself, as a node of its own."""
-
-    def compute(self, a: NDArray) -> NDArray:
-        return a
-
-    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        return out_grad
-
-
-def differentiate(
-    fn: Callable[..., Any], inputs: Sequence[Tensor], out_grads: Tensor | Sequence[Tensor]
-) -> tuple[Tensor | None, ...]:
-    """Give the gradients of `fn(*inputs)`, weighted by `out_grads`, as an op's `gradient` wants them.
-
-    The inputs count as independent, even where one was computed from another. What is computed is recorded exactly
-    when recording is on. Inputs that require no gradient get None.
-
-    >>> import needle as ndl
-    >>> x, y = ndl.Tensor([2.0]), ndl.Tensor([5.0])
-    >>> dx, dy = differentiate(lambda x, y: x * x * y, [x, y], ndl.Tensor([1.0]))
-    >>> dx.numpy().tolist(), dy.numpy().tolist()
-    ([20.0], [4.0])
-    """
-    with enable_grad():
-        aliases = [_Alias()(value) if value.requires_grad else value for value in inputs]
-        outputs = fn(*aliases)
-    outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    seeds = (out_grads,) if isinstance(out_grads, Tensor) else tuple(out_grads)
-    return _gradients_of(outputs, seeds, aliases, aliases)

@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: topological order, the backward pass, and whether operations are recorded.
+"""Reverse-mode differentiation: topological order, the backward pass and its replay, and what is recorded.
 
 Everything here works on nodes as `needle.autograd` defines them (`op`, `inputs`, `requires_grad`); it knows no op.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from needle.errors import GradientError
 
 if TYPE_CHECKING:
-    from needle.autograd import Op, Value
+    from needle.autograd import Op, Tensor, Value
 
 
 class _State(threading.local):
@@ -188,3 +189,45 @@ def check_unchanged(value: Value) -> None:
                 f"{reader}: backward needs a tensor of shape {value.shape} ({made_by}) that was changed in place or by "
                 "setting `.data` after the forward pass read it; compute the output again before calling backward()"
             )
+
+
+class BackwardCall:
+    """A call of backward, remembered by the gradients it made so that they can be differentiated.
+
+    The output is held weakly, so that no activation outlives it; except where it is itself a gradient that a replay
+    has recorded, which nobody else need hold.
+    """
+
+    __slots__ = ("_output", "_out_grad", "_leaves")
+
+    def __init__(self, output: Tensor, out_grad: Tensor) -> None:
+        self._output: Callable[[], Tensor | None] = weakref.ref(output) if output._call is None else lambda: output
+        self._out_grad = out_grad
+        self._leaves: list[tuple[weakref.ref[Tensor], weakref.ref[Tensor], int]] = []
+
+    def leaves(self) -> list[Tensor]:
+        """Give the tensors that got a gradient, as far as they are alive."""
+        return [leaf for reference, _, _ in self._leaves if (leaf := reference()) is not None]
+
+    def assign(self, leaf: Tensor, gradient: Tensor) -> None:
+        gradient._call = self
+        leaf.grad = gradient
+        self._leaves.append((weakref.ref(leaf), weakref.ref(gradient), gradient.version))
+
+    def replay(self, gradient: Tensor) -> None:
+        """Run the call again, recorded, and make `gradient` the node that it gives."""
+        output = self._output()
+        if output is None:
+            raise GradientError(
+                "backward: the output that this gradient came from is gone, and its graph with it; "
+                "keep a reference to the output, or use backward(create_graph=True)"
+            )
+        leaf, version = next((leaf(), version) for leaf, made, version in self._leaves if made() is gradient)
+        if gradient.version != version:
+            raise GradientError("backward: this gradient was changed in place; use backward(create_graph=True)")
+        recorded: dict[Value, Tensor] = {}
+        with enable_grad():
+            propagate({output: self._out_grad}, recorded.__setitem__)
+        node = recorded[leaf]  # type: ignore[index]  # the graph of a live output keeps its leaves alive
+        gradient.op, gradient.inputs, gradient.requires_grad = node.op, node.inputs, node.requires_grad
+        gradient.versions, gradient._array = node.versions, node._array

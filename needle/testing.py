@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from needle.autograd import Tensor, grad
+from needle.autograd import Tensor
 from needle.errors import DTypeError, GradientError
+from needle.gradients import grad
 
 Ndarray: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Function: TypeAlias = Callable[..., "Tensor | tuple[Tensor, ...]"]

@@ -14,6 +14,7 @@ LAYERS = [
     ["backend_ndarray"],
     ["backend_selection", "engine"],
     ["autograd"],
+    ["gradients"],
     ["init", "anomaly"],
     ["ops"],
     ["nn"],

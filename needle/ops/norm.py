@@ -6,9 +6,10 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
-from needle.autograd import NDArray, Tensor, TensorOp, differentiate
+from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
 from needle.errors import ShapeError
+from needle.gradients import differentiate
 from needle.ops.arguments import integer, promote, tensor
 from needle.ops.reduce import mean, summation
 from needle.ops.shape import reshape
