@@ -118,6 +118,8 @@ def arithmetic_dtype(op: str, a: DType, b: DType | Number) -> DType:
 
 def division_dtype(op: str, a: DType, b: DType | Number) -> DType:
     """Give the dtype of a true division: integers divide as float64."""
+    if a.kind in "iu" and not isinstance(b, np.dtype):
+        return FLOAT64
     dtype = arithmetic_dtype(op, a, b)
     return dtype if dtype.kind == "f" else FLOAT64
 

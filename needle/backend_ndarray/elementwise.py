@@ -61,7 +61,10 @@ class Elementwise(StridedArray):
             strides = like_strides(shape, (a,))
         result = self._allocate(shape, strides, dtype if out is None else out)
         kernel = getattr(self._device.kernels, op)
-        kernel(*((other, a) if swap else (a, other)), result)
+        if swap:
+            kernel(other, a, result)
+        else:
+            kernel(a, other, result)
         return result
 
     def __add__(self, other: Any) -> NDArray:

@@ -88,9 +88,10 @@ def _in_range(op: str, entry: int | IndexArray, shape: Shape, axis: int) -> int 
         wrong = None if -length <= entry < length else entry
         positions: Any = entry % length if length else entry
     else:
+        entry = entry.astype(np.int64)
         outside = (entry < -length) | (entry >= length)
         wrong = entry[outside][0] if outside.any() else None
-        positions = np.where(entry < 0, entry + length, entry).astype(np.int64)
+        positions = np.where(entry < 0, entry + length, entry)
     if wrong is not None:
         raise BoundsError(f"{op}: index {wrong} is out of range for axis {axis} of shape {shape}")
     return positions
@@ -161,6 +162,7 @@ class Indexing(StridedArray):
         >>> a.numpy().tolist()
         [[0.0, 1.0, 0.0], [0.0, 2.0, 0.0]]
         """
+        self._check_writable("setitem")
         entries = parse_index("setitem", index, self._shape)
         if _has_arrays(entries):
             self._change_rows("setitem", entries, value, keep=True)
@@ -178,6 +180,7 @@ class Indexing(StridedArray):
         >>> a.numpy().tolist()
         [4.0, 0.0, 2.0]
         """
+        self._check_writable("add_at")
         entries = parse_index("add_at", index, self._shape)
         if _has_arrays(entries):
             self._change_rows("add_at", entries, values, keep=False)
@@ -186,7 +189,12 @@ class Indexing(StridedArray):
             part._write("add_at", part + part._fitted("add_at", values))
 
     def fill(self, value: float) -> None:
-        """Write a number everywhere."""
+        """Write a number everywhere.
+
+        Raises:
+            ShapeError: the array is a broadcast view.
+        """
+        self._check_writable("fill")
         self._write("fill", value)
 
     @property
@@ -274,7 +282,6 @@ class Indexing(StridedArray):
 
     def _change_rows(self, op: str, entries: list[Entry], value: Any, keep: bool) -> None:
         rows = self._rows(op, entries, keep)
-        rows.part._check_writable(op)
         values = self._fitted(op, value, tuple([rows.shape[axis] for axis in rows.order]))
         values = values._cast(self._dtype).permute(np.argsort(rows.order))
         values = values.reshape((rows.indices.size, *rows.table._shape[1:]))
@@ -289,7 +296,6 @@ class Indexing(StridedArray):
 
     def _write(self, op: str, value: Any) -> None:
         """Write a number or fitting values to all elements."""
-        self._check_writable(op)
         number = as_number(value)
         if number is None:
             self._device.kernels.copy(self._fitted(op, value), self)

@@ -87,6 +87,7 @@ def test_integers_beside_numbers(device, name):
 
 
 def test_a_number_outside_an_integer_dtype(device):
+    assert (nd.array([128], dtype="uint8", device=device) / 256).item() == 0.5
     with pytest.raises(DTypeError, match=r"^add: 300 is outside the range of uint8"):
         nd.array([1], dtype="uint8", device=device) + 300
 

@@ -95,6 +95,7 @@ def test_masks(device, data):
         ([True, False, True], 2),
         [],
         np.array(1),
+        (np.array([2, 0], "uint8"), np.array([1], "int8")),
     ],
 )
 def test_where_numpy_puts_the_axes(device, index):
@@ -160,9 +161,17 @@ def test_broadcast_views_are_read_only(array, write):
     with pytest.raises(ShapeError, match=r"broadcast along axis . cannot be written to; write to a copy"):
         write(a.broadcast_to((2, 3)))
     assert a.numpy().tolist() == [[1], [2]]
+    with pytest.raises(ShapeError, match=r"broadcast along axis 0"):
+        write(a[:1].broadcast_to((2, 1)))  # although one row of it could be written to
     copy = a.broadcast_to((2, 3)).compact()
     write(copy)
     assert a.numpy().tolist() == [[1], [2]]
+
+
+def test_small_index_dtypes_reach_far(array):
+    a = array(np.arange(1000.0))
+    assert a[np.array([255, 3], "uint8")].numpy().tolist() == [255, 3]
+    assert a[np.array([-1, -128], "int8")].numpy().tolist() == [999, 872]
 
 
 def test_versions(array):
