@@ -111,7 +111,7 @@ def train(args: argparse.Namespace) -> Result:
     device = DEVICES[args.device]
     train_set, test_set = load_data(args.data_dir)
     train_loader = DataLoader(train_set, args.batch_size, shuffle=True, device=device)
-    test_loader = DataLoader(test_set, 500, device=device)
+    test_loader = DataLoader(test_set, args.batch_size, device=device)
     num_classes = 1 + int(max(train_set.labels.max(), test_set.labels.max()))
     model = MODELS[args.model](in_channels=train_set.images.shape[-1], num_classes=num_classes, device=device)
     args.checkpoint.parent.mkdir(parents=True, exist_ok=True)  # before the work, not after it
