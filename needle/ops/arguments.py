@@ -8,20 +8,22 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
+from needle.backend_ndarray.dtypes import arithmetic_dtype, as_number
 from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, ShapeError
 
 
 def is_number(value: object) -> bool:
-    """Whether `value` is a Python number, a NumPy scalar or an ndarray of shape ()."""
-    return isinstance(value, (int, float, np.generic)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    """Whether `value` is a real number: of Python, a NumPy scalar or an ndarray of shape ()."""
+    return as_number(value) is not None
 
 
 def number(op: str, name: str, value: Any) -> Any:
     """Give `value` as a Python number, or raise."""
-    if not is_number(value):
+    result = as_number(value)
+    if result is None:
         raise DTypeError(f"{op}: {name} must be a number, got a {type(value).__name__}")
-    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+    return result
 
 
 def is_foreign(value: object) -> bool:
@@ -44,7 +46,8 @@ def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
 def constant(op: str, value: Any, like: Tensor) -> Tensor:
     """Make what stands beside the Tensor `like` a Tensor: numbers and arrays become constants on its device.
 
-    A number, or an ndarray beside a float tensor, takes that tensor's dtype; an NDArray keeps its own.
+    An ndarray beside a float tensor takes that tensor's dtype, a number the one in which it combines with the tensor;
+    an NDArray keeps its own.
     """
     if isinstance(value, Tensor):
         return value
@@ -52,8 +55,8 @@ def constant(op: str, value: Any, like: Tensor) -> Tensor:
         return Tensor.make_const(value)
     if is_number(value):
         value = number(op, "operand", value)
-        keeps = like.dtype.kind == "f" or not isinstance(value, float)
-        return Tensor.make_const(nd.full((), value, dtype=like.dtype if keeps else None, device=like.device))
+        dtype = arithmetic_dtype(op, like.dtype, value)
+        return Tensor.make_const(nd.full((), value, dtype=dtype, device=like.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         dtype = like.dtype if like.dtype.kind == "f" else None
         return Tensor(value, dtype=dtype, device=like.device, requires_grad=False)

@@ -10,7 +10,7 @@ import numpy as np
 from needle.autograd import NDArray, Tensor, TensorTuple
 from needle.ops import cast, comparison, elementwise, indexing, linalg, reduce, selection, shape, transfer, tuples
 from needle.ops.activation import relu, sigmoid, tanh
-from needle.ops.arguments import is_foreign, is_number, number
+from needle.ops.arguments import constant, is_foreign, is_number, number, promote
 
 
 def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
@@ -30,8 +30,17 @@ def _tensor_operator(tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def _subtract(a: Tensor, b: Any) -> Tensor:
-    """Compute a + (-b), as graphs record it."""
-    return elementwise.add(a, elementwise.negate(b) if isinstance(b, Tensor) else -b)
+    """Compute a + (-b), as graphs record it; in the common dtype, since an unsigned -b wraps around."""
+    a, b = promote(a, constant("sub", b, a))
+    return elementwise.add(a, elementwise.negate(b))
+
+
+def _subtract_number(a: Tensor, c: float) -> Tensor:
+    return elementwise.sub(a, c) if a.dtype.kind == "u" else elementwise.add_scalar(a, -c)
+
+
+def _subtract_from(a: Tensor, b: Any) -> Tensor:
+    return elementwise.sub(b, a) if a.dtype.kind in "ub" else -a + b
 
 
 def _reversed(tensor_op: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -50,8 +59,8 @@ def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 METHODS: dict[str, Any] = {
     "__add__": _operator("add", elementwise.add_scalar, elementwise.add),
     "__radd__": _operator("add", elementwise.add_scalar, elementwise.add),
-    "__sub__": _operator("sub", lambda a, c: elementwise.add_scalar(a, -c), _subtract),
-    "__rsub__": lambda a, b: -a + b,
+    "__sub__": _operator("sub", _subtract_number, _subtract),
+    "__rsub__": _subtract_from,
     "__mul__": _operator("multiply", elementwise.mul_scalar, elementwise.multiply),
     "__rmul__": _operator("multiply", elementwise.mul_scalar, elementwise.multiply),
     "__truediv__": _operator("divide", elementwise.divide_scalar, elementwise.divide),
