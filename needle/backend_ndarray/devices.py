@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from needle.backend_ndarray.dtypes import BACKEND, as_dtype
-from needle.errors import BoundsError, DeviceError, DTypeError
+from needle.backend_ndarray.dtypes import BACKEND, as_dtype, whole_numbers
+from needle.backend_ndarray.layout import as_shape
+from needle.errors import BoundsError, DeviceError
 
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
@@ -125,17 +126,14 @@ class BackendDevice:
         >>> nd.default_device().one_hot(3, [2.0, 0.0]).numpy().tolist()
         [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
         """
-        given = np.asarray(i)
-        whole = given.dtype.kind in "iub" or (given.dtype.kind == "f" and bool(np.all(given == np.floor(given))))
-        if not whole:
-            raise DTypeError("one_hot: ids must be whole numbers")
-        ids = given.astype(np.int64)
-        wrong = np.argwhere((given < 0) | (given >= n))
+        (classes,) = as_shape("one_hot", (n,))
+        ids = whole_numbers("one_hot", "ids", i)
+        wrong = np.argwhere((ids < 0) | (ids >= classes))
         if len(wrong):
             place = tuple(wrong[0].tolist())
-            raise BoundsError(f"one_hot: id {given[place]} at {place} is not in 0..{n - 1}; give n={n} or more classes")
-        result = self.full((*ids.shape, n), 0.0, dtype)
-        self.kernels.to_numpy(result).reshape(-1, n)[np.arange(ids.size), ids.reshape(-1)] = 1
+            raise BoundsError(f"one_hot: id {ids[place]} at {place} is not in 0..{classes - 1}; give more classes")
+        result = self.full((*ids.shape, classes), 0.0, dtype)
+        self.kernels.to_numpy(result).reshape(ids.size, classes)[np.arange(ids.size), ids.reshape(-1)] = 1
         return result
 
 
@@ -174,6 +172,15 @@ def default_device() -> BackendDevice:
     With NEEDLE_BACKEND=np in the environment it is NumPy's.
     """
     return _CPU if BACKEND == "nd" and _CPU.enabled() else _CPU_NUMPY
+
+
+def as_device(op: str, device: Any) -> BackendDevice:
+    """Give a device, the default one for None; DeviceError for anything else."""
+    if device is None:
+        return default_device()
+    if not isinstance(device, BackendDevice):
+        raise DeviceError(f"{op}: {device!r} is no device; give one such as needle.default_device()")
+    return device
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from needle.errors import DeviceError, DTypeError
+from needle.errors import DeviceError, DTypeError, ShapeError
 
 DType: TypeAlias = "np.dtype[Any]"
 Number: TypeAlias = "bool | int | float"
@@ -71,10 +71,41 @@ def _known(dtype: Any) -> DType:
     return DTYPES[DTYPES.index(np.dtype(dtype).newbyteorder("="))]
 
 
+def as_ndarray(op: str, values: Any) -> np.ndarray[Any, Any]:
+    """Give what NumPy takes as an ndarray of real numbers.
+
+    Raises:
+        ShapeError: nested lists of different lengths.
+        DTypeError: something else than real numbers.
+
+    >>> as_ndarray("array", [[1, 2]]).shape
+    (1, 2)
+    """
+    try:
+        result = np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"{op}: {error}") from None
+    if result.dtype.kind not in "fiub":
+        raise DTypeError(f"{op}: expected real numbers, got values of dtype {result.dtype}")
+    return result
+
+
+def whole_numbers(op: str, name: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give whole numbers of any real dtype as int64, a copy.
+
+    >>> whole_numbers("take", "indices", [2.0, 0.0]).tolist()
+    [2, 0]
+    """
+    given = as_ndarray(op, values)
+    with np.errstate(invalid="ignore"):
+        result = given.astype(np.int64)
+    if (result != given).any():
+        raise DTypeError(f"{op}: {name} must be whole numbers, got {given[result != given].flat[0]}")
+    return result
+
+
 def incoming_dtype(values: np.ndarray[Any, Any], op: str) -> DType:
     """Give the dtype an array gets that is made from `values` without a dtype: see `BACKEND`."""
-    if values.dtype.kind not in "fiub":
-        raise DTypeError(f"{op}: cannot hold values of dtype {values.dtype}; give real numbers")
     if BACKEND == "np":
         return as_dtype(values.dtype, op)
     return FLOAT32 if values.dtype == FLOAT32 else _default

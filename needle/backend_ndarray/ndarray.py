@@ -14,12 +14,13 @@ import numpy as np
 
 from needle.backend_ndarray.devices import BackendDevice as BackendDevice
 from needle.backend_ndarray.devices import all_devices as all_devices
+from needle.backend_ndarray.devices import as_device
 from needle.backend_ndarray.devices import cpu as cpu
 from needle.backend_ndarray.devices import cpu_numpy as cpu_numpy
 from needle.backend_ndarray.devices import cuda as cuda
 from needle.backend_ndarray.devices import default_device as default_device
 from needle.backend_ndarray.devices import device as device_named
-from needle.backend_ndarray.dtypes import BOOL, DType, as_dtype, as_number, comparison_dtype, incoming_dtype
+from needle.backend_ndarray.dtypes import BOOL, DType, as_dtype, as_ndarray, as_number, comparison_dtype, incoming_dtype
 from needle.backend_ndarray.elementwise import Elementwise
 from needle.backend_ndarray.indexing import Indexing
 from needle.backend_ndarray.kernels import Array
@@ -27,6 +28,7 @@ from needle.backend_ndarray.layout import (
     Shape,
     Strides,
     as_shape,
+    as_widths,
     broadcast_shapes,
     check_bounds,
     compact_strides,
@@ -62,11 +64,11 @@ class NDArray(Indexing, Elementwise, Reduction):
     def __init__(self, other: Any, device: BackendDevice | None = None, dtype: Any = None) -> None:
         wanted = None if dtype is None else as_dtype(dtype, "array")
         if isinstance(other, NDArray):
-            self._set_copy(other, wanted or other._dtype, device or other._device)
+            self._set_copy(other, wanted or other._dtype, as_device("array", device or other._device))
             return
-        values = _as_numpy("array", other)
+        values = as_ndarray("array", other)
         wanted = wanted or incoming_dtype(values, "array")
-        device = device or default_device()
+        device = as_device("array", device)
         shape = values.shape
         self._set(new_handle(shape, wanted, device), shape, compact_strides(shape), 0, wanted, device)
         device.kernels.from_numpy(values, self)
@@ -104,7 +106,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         """
         shape = as_shape("make", shape)
         strides = compact_strides(shape) if strides is None else tuple(map(index, strides))
-        device = device or default_device()
+        device = as_device("make", device)
         if handle is None:
             handle = new_handle(shape, as_dtype(dtype, "make"), device)
         check_bounds("make", shape, strides, offset, handle.size)
@@ -130,7 +132,6 @@ class NDArray(Indexing, Elementwise, Reduction):
 
     def _constant(self, values: np.ndarray[Any, Any], dtype: DType | None = None) -> NDArray:
         if dtype is None and self._dtype.kind == "f":
-            incoming_dtype(values, "array")  # raises for what is no number
             dtype = self._dtype
         return NDArray(values, self._device, dtype)
 
@@ -158,7 +159,7 @@ class NDArray(Indexing, Elementwise, Reduction):
 
     def to(self, device: BackendDevice) -> NDArray:
         """Give the array on a device: itself if it is there, else a copy."""
-        return self if device == self._device else NDArray(self, device)
+        return self if device == self._device else NDArray(self, as_device("to", device))
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Copy into an ndarray, in row-major order."""
@@ -204,10 +205,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         >>> nd.array([[1, 2]]).pad(((0, 1), (1, 0))).numpy().tolist()
         [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
         """
-        if len(widths) != self.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
-            raise ShapeError(
-                f"pad: widths {tuple(widths)} for shape {self._shape}; give one (before, after) per axis, none negative"
-            )
+        widths = as_widths("pad", widths, self._shape)
         shape = tuple([before + length + after for (before, after), length in zip(widths, self._shape)])
         result = self._allocate(shape, ordered_strides(shape, self._strides))
         result.fill(0)
@@ -227,13 +225,6 @@ class NDArray(Indexing, Elementwise, Reduction):
 
 
 BackendDevice.array_type = NDArray
-
-
-def _as_numpy(op: str, values: Any) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:  # nested lists of different lengths
-        raise ShapeError(f"{op}: {error}") from None
 
 
 def _restore(
@@ -273,7 +264,7 @@ def full(
     >>> nd.full((2,), 3).numpy().tolist()
     [3.0, 3.0]
     """
-    return (device or default_device()).full(shape, fill_value, dtype)
+    return as_device("full", device).full(shape, fill_value, dtype)
 
 
 def broadcast_to(a: NDArray, shape: int | Iterable[int]) -> NDArray:

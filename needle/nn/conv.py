@@ -10,7 +10,7 @@ from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer, pair, tensor
+from needle.ops.arguments import floating, integer, pair, tensor
 from needle.ops.conv import TO_NCHW, TO_NHWC, TO_OIHW, Pair
 
 
@@ -46,7 +46,7 @@ class _Conv(Module):
         self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
 
     def _draw(self, channels: tuple[int, int], bias: bool, device: BackendDevice | None, dtype: Any) -> None:
-        kernel = pair("Conv", "kernel_size", self.kernel_size, 1)
+        kernel, dtype = pair("Conv", "kernel_size", self.kernel_size, 1), floating(type(self).__name__, dtype)
         fan_in = self.in_channels // self.groups * math.prod(kernel)
         fan_out = self.out_channels // self.groups * math.prod(kernel)
         drawn = init.kaiming_uniform(fan_in, fan_out, shape=(*kernel, *channels), device=device, dtype=dtype)

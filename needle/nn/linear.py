@@ -9,7 +9,7 @@ from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer, tensor
+from needle.ops.arguments import floating, integer, tensor
 
 
 class Linear(Module):
@@ -35,6 +35,7 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features = integer("Linear", "in_features", in_features, 1)
         self.out_features = out_features = integer("Linear", "out_features", out_features, 1)
+        dtype = floating("Linear", dtype)
         self.weight = Parameter(init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype))
         self.bias = None
         if bias:

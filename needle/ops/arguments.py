@@ -8,7 +8,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
-from needle.backend_ndarray.dtypes import arithmetic_dtype, as_number
+from needle.backend_ndarray.dtypes import DType, arithmetic_dtype, as_dtype, as_number
 from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, ShapeError
 
@@ -55,8 +55,8 @@ def constant(op: str, value: Any, like: Tensor) -> Tensor:
         return Tensor.make_const(value)
     if is_number(value):
         value = number(op, "operand", value)
-        dtype = arithmetic_dtype(op, like.dtype, value)
-        return Tensor.make_const(nd.full((), value, dtype=dtype, device=like.device))
+        combined = arithmetic_dtype(op, like.dtype, value)
+        return Tensor.make_const(nd.full((), value, dtype=combined, device=like.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         dtype = like.dtype if like.dtype.kind == "f" else None
         return Tensor(value, dtype=dtype, device=like.device, requires_grad=False)
@@ -97,6 +97,14 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
     if value < least:
         raise ShapeError(f"{op}: {name} must be at least {least}, got {value}")
     return int(value)
+
+
+def floating(op: str, dtype: Any) -> DType:
+    """Give the floating dtype that is named, or raise."""
+    wanted = as_dtype(dtype, op)
+    if wanted.kind != "f":
+        raise DTypeError(f"{op}: dtype must be float32 or float64, got {wanted}")
+    return wanted
 
 
 def pair(op: str, name: str, value: Any, least: int) -> tuple[int, int]:

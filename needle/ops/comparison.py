@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from needle.autograd import Tensor
-from needle.ops.arguments import is_number, operands
+from needle.ops.arguments import is_number, operands, tensor
 
 
 def _arrays(op: str, a: Any, b: Any) -> tuple[Any, Any]:
@@ -88,4 +88,4 @@ def sign(a: Tensor) -> Tensor:
     >>> sign(ndl.Tensor([-2.0, 0.0, 3.0])).numpy().tolist()
     [-1.0, 0.0, 1.0]
     """
-    return Tensor.make_const(a.realize_cached_data().sign())
+    return Tensor.make_const(tensor("sign", a).realize_cached_data().sign())

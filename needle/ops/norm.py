@@ -10,7 +10,7 @@ from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
 from needle.errors import ShapeError
 from needle.gradients import differentiate
-from needle.ops.arguments import integer, promote, tensor
+from needle.ops.arguments import integer, number, promote, tensor
 from needle.ops.reduce import mean, summation
 from needle.ops.shape import reshape
 
@@ -154,7 +154,8 @@ def batch_norm(
             "train on larger batches, or normalise by running statistics (evaluation mode)"
         )
     inputs = _with_parameters(name, x, weight, bias, (shape[1],))
-    return Normalize(shape, axes, (1, shape[1], *[1] * (x.ndim - 2)), eps, on_statistics)(*inputs)
+    spread = (1, shape[1], *[1] * (x.ndim - 2))
+    return Normalize(shape, axes, spread, number(name, "eps", eps), on_statistics)(*inputs)
 
 
 def batch_norm_inference(
@@ -176,7 +177,7 @@ def batch_norm_inference(
     """
     name = "batch_norm_inference"
     channels = _channels_first(name, x)[1]
-    scale = (_parameter(name, "variance", variance, (channels,)) + eps) ** -0.5
+    scale = (_parameter(name, "variance", variance, (channels,)) + number(name, "eps", eps)) ** -0.5
     if weight is not None:
         scale = scale * _parameter(name, "weight", weight, (channels,))
     spread = (channels, *[1] * (x.ndim - 2))
@@ -197,7 +198,7 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
         raise ShapeError(f"{name}: cannot normalise an input of shape {x.shape} over its last {last} axes")
     lead, normalized = x.ndim - last, x.shape[x.ndim - last :]
     inputs = _with_parameters(name, x, weight, bias, normalized)
-    return Normalize(x.shape, tuple(range(lead, x.ndim)), (*[1] * lead, *normalized), eps)(*inputs)
+    return Normalize(x.shape, tuple(range(lead, x.ndim)), (*[1] * lead, *normalized), number(name, "eps", eps))(*inputs)
 
 
 def group_norm(
@@ -218,7 +219,8 @@ def group_norm(
     inputs = _with_parameters(name, x, weight, bias, (channels,))
     groups = (num_groups, channels // num_groups)
     axes = tuple(range(2, x.ndim + 1))
-    return Normalize((batch, *groups, *image), axes, (1, *groups, *[1] * len(image)), eps)(*inputs)
+    spread = (1, *groups, *[1] * len(image))
+    return Normalize((batch, *groups, *image), axes, spread, number(name, "eps", eps))(*inputs)
 
 
 def _channels_first(op: str, x: Tensor) -> tuple[int, ...]:

@@ -167,7 +167,7 @@ def test_pad(array):
     assert array(x).pad(widths).is_compact()
     assert array(np.zeros((0, 2))).pad(((1, 1), (0, 0))).numpy().tolist() == [[0, 0], [0, 0]]
     for wrong in (((1, 1),), ((1, 1), (-1, 0)), ((1,), (1, 1))):
-        with pytest.raises(ShapeError, match=r"^pad: widths"):
+        with pytest.raises(ShapeError, match=r"^pad: expected a pair"):
             a.pad(wrong)
 
 
