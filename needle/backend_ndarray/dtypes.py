@@ -111,6 +111,22 @@ def incoming_dtype(values: np.ndarray[Any, Any], op: str) -> DType:
     return FLOAT32 if values.dtype == FLOAT32 else _default
 
 
+def dtype_beside(a: DType, values: np.ndarray[Any, Any]) -> DType | None:
+    """Give the dtype of an ndarray beside an array of dtype `a`: a floating one wins, else whole numbers stay whole.
+
+    None stands for `incoming_dtype`.
+    """
+    if a.kind == "f":
+        return a
+    return values.dtype if values.dtype.kind != "f" and values.dtype in DTYPES else None
+
+
+def check_holds(op: str, dtype: DType, number: Number) -> None:
+    """Raise DTypeError where an integer dtype cannot hold a number, cut to a whole one."""
+    if dtype.kind in "iu" and not _holds(dtype, number):
+        raise DTypeError(f"{op}: {number} is outside the range of {dtype}; convert the array with astype first")
+
+
 def as_number(value: Any) -> Number | None:
     """Give a Python number, NumPy scalar or 0-d ndarray as a Python number; None for anything else.
 
@@ -142,8 +158,7 @@ def arithmetic_dtype(op: str, a: DType, b: DType | Number) -> DType:
         return _default
     if isinstance(b, float):
         return FLOAT64
-    if not _holds(a, b):
-        raise DTypeError(f"{op}: {b} is outside the range of {a}; convert the array with astype first")
+    check_holds(op, a, b)
     return a
 
 
@@ -173,7 +188,7 @@ def real_dtype(a: DType) -> DType:
     return _default if a.kind == "b" else FLOAT64
 
 
-def _holds(integers: DType, number: int) -> bool:
+def _holds(integers: DType, number: Number) -> bool:
     limits = np.iinfo(integers)
     return bool(limits.min <= number <= limits.max)
 

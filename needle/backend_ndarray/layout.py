@@ -36,6 +36,14 @@ def as_shape(op: str, shape: int | Iterable[int]) -> Shape:
     return result
 
 
+def as_strides(op: str, strides: Iterable[int]) -> Strides:
+    """Give strides as a tuple of Python ints; ShapeError for what is no integer."""
+    try:
+        return _as_ints(strides)
+    except TypeError:
+        raise ShapeError(f"{op}: strides are integers, got {strides!r}") from None
+
+
 def _as_ints(values: Any) -> tuple[int, ...]:
     """Give one integer or several as a tuple of Python ints; TypeError for what is no integer."""
     if isinstance(values, int):

@@ -7,7 +7,6 @@ converted and copied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +19,16 @@ from needle.backend_ndarray.devices import cpu_numpy as cpu_numpy
 from needle.backend_ndarray.devices import cuda as cuda
 from needle.backend_ndarray.devices import default_device as default_device
 from needle.backend_ndarray.devices import device as device_named
-from needle.backend_ndarray.dtypes import BOOL, DType, as_dtype, as_ndarray, as_number, comparison_dtype, incoming_dtype
+from needle.backend_ndarray.dtypes import (
+    BOOL,
+    DType,
+    as_dtype,
+    as_ndarray,
+    as_number,
+    comparison_dtype,
+    dtype_beside,
+    incoming_dtype,
+)
 from needle.backend_ndarray.elementwise import Elementwise
 from needle.backend_ndarray.indexing import Indexing
 from needle.backend_ndarray.kernels import Array
@@ -28,6 +36,7 @@ from needle.backend_ndarray.layout import (
     Shape,
     Strides,
     as_shape,
+    as_strides,
     as_widths,
     broadcast_shapes,
     check_bounds,
@@ -105,7 +114,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         [3.0, 1.0]
         """
         shape = as_shape("make", shape)
-        strides = compact_strides(shape) if strides is None else tuple(map(index, strides))
+        strides = compact_strides(shape) if strides is None else as_strides("make", strides)
         device = as_device("make", device)
         if handle is None:
             handle = new_handle(shape, as_dtype(dtype, "make"), device)
@@ -131,9 +140,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         return array
 
     def _constant(self, values: np.ndarray[Any, Any], dtype: DType | None = None) -> NDArray:
-        if dtype is None and self._dtype.kind == "f":
-            dtype = self._dtype
-        return NDArray(values, self._device, dtype)
+        return NDArray(values, self._device, dtype or dtype_beside(self._dtype, values))
 
     def compact(self) -> NDArray:
         """Give the array with exactly the strides `compact_strides(shape)`: itself if it has them, else a copy.
@@ -159,7 +166,7 @@ class NDArray(Indexing, Elementwise, Reduction):
 
     def to(self, device: BackendDevice) -> NDArray:
         """Give the array on a device: itself if it is there, else a copy."""
-        return self if device == self._device else NDArray(self, as_device("to", device))
+        return self if as_device("to", device) == self._device else NDArray(self, device)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Copy into an ndarray, in row-major order."""
@@ -267,39 +274,45 @@ def full(
     return as_device("full", device).full(shape, fill_value, dtype)
 
 
+def _known(op: str, a: Any) -> NDArray:
+    if not isinstance(a, NDArray):
+        raise DTypeError(f"{op}: expected an NDArray, got a {type(a).__name__}; make one with array(...)")
+    return a
+
+
 def broadcast_to(a: NDArray, shape: int | Iterable[int]) -> NDArray:
     """View an array repeated along new axes and axes of length 1; see `NDArray.broadcast_to`."""
-    return a.broadcast_to(shape)
+    return _known("broadcast_to", a).broadcast_to(shape)
 
 
 def reshape(a: NDArray, new_shape: int | Iterable[int]) -> NDArray:
     """Give the elements, in row-major order, another shape; see `NDArray.reshape`."""
-    return a.reshape(new_shape)
+    return _known("reshape", a).reshape(new_shape)
 
 
 def flip(a: NDArray, axes: int | Iterable[int] | None = None) -> NDArray:
     """View an array with the given axes running backwards; see `NDArray.flip`."""
-    return a.flip(axes)
+    return _known("flip", a).flip(axes)
 
 
 def exp(a: NDArray) -> NDArray:
     """Give e to the power of each element."""
-    return a.exp()
+    return _known("exp", a).exp()
 
 
 def log(a: NDArray) -> NDArray:
     """Give the natural logarithms."""
-    return a.log()
+    return _known("log", a).log()
 
 
 def tanh(a: NDArray) -> NDArray:
     """Give the hyperbolic tangents."""
-    return a.tanh()
+    return _known("tanh", a).tanh()
 
 
 def sum(a: NDArray, axis: Axis = None, keepdims: bool = False) -> NDArray:
     """Sum along the given axes (all, by default); see `NDArray.sum`."""
-    return a.sum(axis, keepdims)
+    return _known("sum", a).sum(axis, keepdims)
 
 
 def matmul(a: NDArray, b: NDArray) -> NDArray:
@@ -309,7 +322,7 @@ def matmul(a: NDArray, b: NDArray) -> NDArray:
     >>> nd.matmul(nd.array([[1, 2]]), nd.array([[3], [4]])).numpy().tolist()
     [[11.0]]
     """
-    return a @ b
+    return _known("matmul", a) @ _known("matmul", b)
 
 
 def maximum(a: Any, b: Any) -> NDArray:
@@ -319,7 +332,7 @@ def maximum(a: Any, b: Any) -> NDArray:
     >>> nd.maximum(nd.array([-1, 2]), 0).numpy().tolist()
     [0.0, 2.0]
     """
-    return a.maximum(b) if isinstance(a, NDArray) else b.maximum(a)
+    return a.maximum(b) if isinstance(a, NDArray) else _known("maximum", b).maximum(a)
 
 
 def clip(a: NDArray, lo: Any = None, hi: Any = None) -> NDArray:
@@ -329,7 +342,7 @@ def clip(a: NDArray, lo: Any = None, hi: Any = None) -> NDArray:
     >>> nd.clip(nd.array([-1, 0.5, 2]), 0, 1).numpy().tolist()
     [0.0, 0.5, 1.0]
     """
-    a = a if lo is None else a.maximum(lo)
+    a = _known("clip", a) if lo is None else _known("clip", a).maximum(lo)
     return a if hi is None else a.minimum(hi)
 
 
@@ -341,6 +354,7 @@ def where(condition: NDArray, a: Any, b: Any) -> NDArray:
     >>> nd.where(x > 0, x, 0).numpy().tolist()
     [0.0, 2.0]
     """
+    condition = _known("where", condition)
     if not isinstance(a, NDArray) and not isinstance(b, NDArray):
         a = full((), a, device=condition.device)
     arrays = [value for value in (a, b) if isinstance(value, NDArray)]

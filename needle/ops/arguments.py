@@ -8,7 +8,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
-from needle.backend_ndarray.dtypes import DType, arithmetic_dtype, as_dtype, as_number
+from needle.backend_ndarray.dtypes import DType, arithmetic_dtype, as_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, ShapeError
 
@@ -46,8 +46,8 @@ def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
 def constant(op: str, value: Any, like: Tensor) -> Tensor:
     """Make what stands beside the Tensor `like` a Tensor: numbers and arrays become constants on its device.
 
-    An ndarray beside a float tensor takes that tensor's dtype, a number the one in which it combines with the tensor;
-    an NDArray keeps its own.
+    A number takes the dtype in which it combines with the tensor; an ndarray that of a float tensor, and keeps whole
+    numbers whole beside others; an NDArray keeps its own.
     """
     if isinstance(value, Tensor):
         return value
@@ -55,11 +55,11 @@ def constant(op: str, value: Any, like: Tensor) -> Tensor:
         return Tensor.make_const(value)
     if is_number(value):
         value = number(op, "operand", value)
-        combined = arithmetic_dtype(op, like.dtype, value)
-        return Tensor.make_const(nd.full((), value, dtype=combined, device=like.device))
+        dtype = arithmetic_dtype(op, like.dtype, value)
+        return Tensor.make_const(nd.full((), value, dtype=dtype, device=like.device))
     if isinstance(value, (np.ndarray, list, tuple)):
-        dtype = like.dtype if like.dtype.kind == "f" else None
-        return Tensor(value, dtype=dtype, device=like.device, requires_grad=False)
+        value = as_ndarray(op, value)
+        return Tensor(value, dtype=dtype_beside(like.dtype, value), device=like.device, requires_grad=False)
     return tensor(op, value, "operand")
 
 

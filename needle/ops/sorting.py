@@ -26,7 +26,8 @@ def sort(a: Tensor, axis: int = -1, descending: bool = False) -> Sorted:
     >>> values.numpy().tolist(), indices.numpy().tolist()
     ([3.0, 2.0, 1.0], [1, 0, 2])
     """
-    return topk(a, a.shape[normalize_axis(axis, tensor("sort", a).ndim, "sort")], axis, largest=descending)
+    length = tensor("sort", a).shape[normalize_axis(axis, a.ndim, "sort")]
+    return topk(a, length, axis, largest=descending)
 
 
 def topk(a: Tensor, k: int, axis: int = -1, largest: bool = True) -> Sorted:

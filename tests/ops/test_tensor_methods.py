@@ -32,9 +32,9 @@ def test_operands_of_any_dtypes(op: Callable[..., Any], left: str, right: str, d
         assert isinstance(result, Tensor)
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
         assert bools or result.dtype == expected.dtype
-    if left.startswith("float"):  # an ndarray beside a tensor of integers is made a float array first
+    if left.startswith("float") or not right.startswith("float"):  # such an ndarray keeps what NumPy keeps
         np.testing.assert_allclose(op(x, b).numpy(), expected, rtol=1e-6)
-        np.testing.assert_allclose(op(b, x).numpy(), op(b.astype(left), a), rtol=1e-6)
+        np.testing.assert_allclose(op(b, x).numpy(), op(y, x).numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -54,3 +54,12 @@ def test_an_unsigned_operand_of_a_difference_does_not_wrap_around(device: Backen
     assert (labels - x).numpy().tolist() == [0.5, 0.5]
     assert (labels - 1).numpy().tolist() == [0, 1]
     assert (1.5 - labels).numpy().tolist() == [0.5, -0.5]
+
+
+def test_whole_numbers_beside_an_integer_tensor_are_not_rounded(device: BackendDevice) -> None:
+    large = 2**24 + 1  # no float32
+    x = _tensor([large], "int64", device)
+    for other in (np.array([large]), [large], large):
+        assert (x + other).numpy().tolist() == [2 * large]
+        assert (x >= other).numpy().tolist() == [True]
+    assert (x.cached_data - np.array([large])).numpy().tolist() == [0]
