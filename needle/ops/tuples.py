@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.errors import BoundsError, DTypeError, ShapeError
@@ -57,6 +59,8 @@ def tuple_get_item(t: TensorTuple, i: int) -> Tensor:
     """
     if not isinstance(t, TensorTuple):
         raise DTypeError(f"tuple_get_item: expected a needle.TensorTuple, got a {type(t).__name__}")
+    if not isinstance(i, (int, np.integer)):
+        raise DTypeError(f"tuple_get_item: the index must be an int, got {i!r}; t.tuple() can be sliced")
     if not -len(t) <= i < len(t):
         raise BoundsError(f"tuple_get_item: index {i} is out of range for a tuple of {len(t)}")
     return t.inputs[i] if isinstance(t.op, MakeTensorTuple) else TupleGetItem(i % len(t))(t)
