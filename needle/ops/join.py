@@ -41,6 +41,8 @@ def _some(op: str, arrays: Iterable[Tensor]) -> list[Tensor]:
 
 
 class Stack(TensorOp):
+    """Tensors of equal shape along a new axis."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
@@ -68,6 +70,8 @@ def stack(arrays: Iterable[Tensor], axis: int = 0) -> Tensor:
 
 
 class Split(TensorTupleOp):
+    """The entries along an axis, as a tuple: the inverse of Stack."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
@@ -93,6 +97,8 @@ def split(a: Tensor, axis: int = 0) -> TensorTuple:
 
 
 class Concatenate(TensorOp):
+    """Tensors one behind the other along an axis."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
@@ -127,6 +133,8 @@ def concatenate(arrays: Iterable[Tensor], axis: int = 0) -> Tensor:
 
 
 class Pad(TensorOp):
+    """Zeros around a: for each axis a pair, how many before and how many after."""
+
     def __init__(self, padding: tuple[tuple[int, int], ...]) -> None:
         self.padding = padding
 

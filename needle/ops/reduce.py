@@ -32,6 +32,8 @@ class _Reduction(TensorOp):
 
 
 class Summation(_Reduction):
+    """The sum over axes; each summand takes the whole gradient."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.sum(axis=self.axes, keepdims=self.keepdims)
 
@@ -85,6 +87,8 @@ class _Extremum(_Reduction):
 
 
 class Max(_Extremum):
+    """The largest over axes."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.max(axis=self.axes, keepdims=self.keepdims)
 
@@ -100,6 +104,8 @@ def max(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 class Min(_Extremum):
+    """The smallest over axes."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.min(axis=self.axes, keepdims=self.keepdims)
 
@@ -130,6 +136,8 @@ def argmax(a: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 class CumSum(TensorOp):
+    """out[i] = a[0] + ... + a[i] along an axis; its adjoint sums up from the end."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 

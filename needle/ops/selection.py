@@ -93,6 +93,8 @@ def _winner_takes(out_grad: Tensor, loses: Tensor, ties: Tensor) -> Tensor:
 
 
 class Maximum(TensorOp):
+    """max(a, b)."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a.maximum(b)
 
@@ -113,6 +115,8 @@ def maximum(a: Any, b: Any) -> Tensor:
 
 
 class Minimum(TensorOp):
+    """min(a, b)."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a.minimum(b)
 
@@ -133,6 +137,8 @@ def minimum(a: Any, b: Any) -> Tensor:
 
 
 class Clip(TensorOp):
+    """min(max(a, low), high); the gradient passes where that is a."""
+
     def __init__(self, low: float | None, high: float | None) -> None:
         self.low, self.high = low, high
 

@@ -40,6 +40,8 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 class Permute(TensorOp):
+    """Axis i of the result is axis axes[i] of a; the inverse order takes the gradient back."""
+
     def __init__(self, axes: tuple[int, ...]) -> None:
         self.axes = axes
 
@@ -74,6 +76,8 @@ def reverse_axes(a: Tensor) -> Tensor:
 
 
 class Reshape(TensorOp):
+    """The same elements, in row-major order, in another shape."""
+
     def __init__(self, shape: int | Sequence[int]) -> None:
         self.shape = shape
 
@@ -123,6 +127,8 @@ def unsqueeze(a: Tensor, axis: int) -> Tensor:
 
 
 class BroadcastTo(TensorOp):
+    """a repeated along new axes and axes of length 1; its adjoint sums over them."""
+
     def __init__(self, shape: int | Sequence[int]) -> None:
         self.shape = as_shape("broadcast_to", shape)
 
@@ -160,6 +166,8 @@ def sum_to(a: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 class Flip(TensorOp):
+    """a backwards along the axes."""
+
     def __init__(self, axes: int | Sequence[int] | None) -> None:
         self.axes = as_axes("flip", axes)
 

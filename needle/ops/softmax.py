@@ -48,6 +48,8 @@ def logsumexp(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 class Softmax(TensorOp):
+    """s = exp(a) / sum(exp(a)) along an axis; takes the gradient d to s * (d - sum(d * s))."""
+
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
@@ -71,6 +73,8 @@ def softmax(a: Tensor, axis: int = -1) -> Tensor:
 
 
 class LogSoftmax(TensorOp):
+    """a - log(sum(exp(a))) along an axis; takes the gradient d to d - softmax(a) * sum(d)."""
+
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 

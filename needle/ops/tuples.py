@@ -11,6 +11,8 @@ from needle.ops.arguments import number, tensor
 
 
 class MakeTensorTuple(TensorTupleOp):
+    """The inputs, as one tuple."""
+
     def compute(self, *arrays: NDArray) -> tuple[NDArray, ...]:
         return arrays
 
@@ -82,6 +84,8 @@ def tuple_add(a: TensorTuple, b: TensorTuple) -> TensorTuple:
 
 
 class FusedAddScalars(TensorTupleOp):
+    """The pair (a + c0, a + c1)."""
+
     def __init__(self, c0: float, c1: float) -> None:
         self.c0, self.c1 = c0, c1
 
