@@ -8,17 +8,12 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
-from needle.backend_ndarray.dtypes import DType, arithmetic_dtype, as_dtype, as_ndarray, as_number, dtype_beside
+from needle.backend_ndarray.dtypes import DType, Number, arithmetic_dtype, as_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, ShapeError
 
 
-def is_number(value: object) -> bool:
-    """Whether `value` is a real number: of Python, a NumPy scalar or an ndarray of shape ()."""
-    return as_number(value) is not None
-
-
-def number(op: str, name: str, value: Any) -> Any:
+def number(op: str, name: str, value: Any) -> Number:
     """Give `value` as a Python number, or raise."""
     result = as_number(value)
     if result is None:
@@ -53,10 +48,10 @@ def constant(op: str, value: Any, like: Tensor) -> Tensor:
         return value
     if isinstance(value, NDArray):
         return Tensor.make_const(value)
-    if is_number(value):
-        value = number(op, "operand", value)
-        dtype = arithmetic_dtype(op, like.dtype, value)
-        return Tensor.make_const(nd.full((), value, dtype=dtype, device=like.device))
+    scalar = as_number(value)
+    if scalar is not None:
+        dtype = arithmetic_dtype(op, like.dtype, scalar)
+        return Tensor.make_const(nd.full((), scalar, dtype=dtype, device=like.device))
     if isinstance(value, (np.ndarray, list, tuple)):
         value = as_ndarray(op, value)
         return Tensor(value, dtype=dtype_beside(like.dtype, value), device=like.device, requires_grad=False)

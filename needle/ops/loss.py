@@ -115,7 +115,7 @@ def _reduce(losses: Tensor, reduction: str, count: float) -> Tensor:
     return summation(losses) if reduction == "sum" else summation(losses) / (count or np.nan)
 
 
-def _one_hot(labels: Ndarray, ignore_index: int, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
+def _one_hot(labels: Ndarray, ignore_index: float, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
     """Give 1 at each label and 0 elsewhere, in the logits' shape, and (axis kept) whether the label counts."""
     shape, classes = logits.shape, logits.shape[axis]
     if labels.shape != shape[:axis] + shape[axis + 1 :]:

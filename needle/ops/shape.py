@@ -69,7 +69,7 @@ def reverse_axes(a: Tensor) -> Tensor:
     """Put the axes in reverse order; `a.T`.
 
     >>> import needle as ndl
-    >>> reverse_axes(ndl.Tensor([[1.0, 2.0, 3.0]])).shape
+    >>> ndl.Tensor([[1.0, 2.0, 3.0]]).T.shape
     (3, 1)
     """
     return permute(a, range(tensor("reverse_axes", a).ndim)[::-1])
