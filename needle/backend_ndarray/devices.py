@@ -99,19 +99,19 @@ class BackendDevice:
 
     def zeros(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Make an array of zeros; the shape may be one tuple or several ints."""
-        return self.full(_shape_of(shape), 0.0, dtype)
+        return self.full(_shape_of("zeros", shape), 0.0, dtype)
 
     def ones(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Make an array of ones; the shape may be one tuple or several ints."""
-        return self.full(_shape_of(shape), 1.0, dtype)
+        return self.full(_shape_of("ones", shape), 1.0, dtype)
 
     def rand(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Draw uniformly from [0, 1) with NumPy's global generator."""
-        return self.array_type(np.random.rand(*_shape_of(shape)), device=self, dtype=as_dtype(dtype))
+        return self.array_type(np.random.rand(*_shape_of("rand", shape)), device=self, dtype=as_dtype(dtype))
 
     def randn(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Draw from the standard normal distribution with NumPy's global generator."""
-        return self.array_type(np.random.randn(*_shape_of(shape)), device=self, dtype=as_dtype(dtype))
+        return self.array_type(np.random.randn(*_shape_of("randn", shape)), device=self, dtype=as_dtype(dtype))
 
     def one_hot(self, n: int, i: Any, dtype: Any = None) -> NDArray:
         """Give each id of `i` as a row of `n` zeros with a one at the id; the result has shape (*i.shape, n).
@@ -137,9 +137,9 @@ class BackendDevice:
         return result
 
 
-def _shape_of(lengths: tuple[Any, ...]) -> tuple[int, ...]:
+def _shape_of(op: str, lengths: tuple[Any, ...]) -> tuple[int, ...]:
     """Shapes are given as `f(2, 3)` or as `f((2, 3))`."""
-    return tuple(lengths[0]) if len(lengths) == 1 and isinstance(lengths[0], Iterable) else lengths
+    return as_shape(op, lengths[0] if len(lengths) == 1 and isinstance(lengths[0], Iterable) else lengths)
 
 
 _CPU = BackendDevice(
