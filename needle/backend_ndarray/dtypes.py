@@ -42,10 +42,7 @@ def set_default_dtype(dtype: Any) -> None:
         DTypeError: `dtype` is neither float32 nor float64.
     """
     global _default
-    wanted = as_dtype(dtype)
-    if wanted.kind != "f":
-        raise DTypeError(f"set_default_dtype: {wanted} is no floating dtype; use float32 or float64")
-    _default = wanted
+    _default = as_floating(dtype, "set_default_dtype")
 
 
 def as_dtype(dtype: Any, op: str = "dtype") -> DType:
@@ -64,6 +61,20 @@ def as_dtype(dtype: Any, op: str = "dtype") -> DType:
     except (TypeError, ValueError):
         names = ", ".join(known.name for known in DTYPES)
         raise DTypeError(f"{op}: arrays cannot have dtype {dtype}; choose one of {names}") from None
+
+
+def as_floating(dtype: Any, op: str) -> DType:
+    """Give a floating dtype as `as_dtype` does; DTypeError for the others."""
+    wanted = as_dtype(dtype, op)
+    if wanted.kind != "f":
+        raise DTypeError(f"{op}: dtype must be float32 or float64, got {wanted}")
+    return wanted
+
+
+def check_floating(op: str, name: str, dtype: DType) -> None:
+    """Raise DTypeError where the argument called `name` is of a dtype that is not floating."""
+    if dtype.kind != "f":
+        raise DTypeError(f"{op}: {name} must be float32 or float64, got {dtype}; convert with astype")
 
 
 @lru_cache(maxsize=256)

@@ -12,10 +12,9 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
-from needle.backend_ndarray.dtypes import as_ndarray
+from needle.backend_ndarray.dtypes import as_floating, as_ndarray
 from needle.errors import DeviceError, DTypeError, ShapeError
 from needle.nn.summary import summary
-from needle.ops.arguments import floating
 
 M = TypeVar("M", bound="Module")
 Kind = Literal["module", "parameter", "buffer"]
@@ -243,7 +242,7 @@ class Module:
         """
         if device is not None and not isinstance(device, BackendDevice):
             raise DeviceError(f"to: expected a device such as needle.cpu(), got {device!r}; a dtype is given by dtype=")
-        dtype = None if dtype is None else floating("to", dtype)
+        dtype = None if dtype is None else as_floating(dtype, "to")
         for tensor in self._state().values():
             tensor.cached_data = _moved(tensor.cached_data, device, dtype)
             if tensor.requires_grad and tensor.grad is not None:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from needle import init, ops
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
-from needle.backend_ndarray.dtypes import as_ndarray
+from needle.backend_ndarray.dtypes import as_floating, as_ndarray
 from needle.errors import OptionError, ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import floating, integer, number, tensor
+from needle.ops.arguments import integer, number, tensor
 
 B = TypeVar("B", bound="BatchNorm1d")
 
@@ -21,7 +21,7 @@ class _Norm(Module):
     def __init__(self, dim: int, eps: float, device: BackendDevice | None, dtype: Any) -> None:
         super().__init__()
         name = type(self).__name__
-        self.dim, self.eps, dtype = integer(name, "dim", dim, 1), eps, floating(name, dtype)
+        self.dim, self.eps, dtype = integer(name, "dim", dim, 1), eps, as_floating(dtype, name)
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
         self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
-from needle.backend_ndarray.dtypes import DType, Number, arithmetic_dtype, as_dtype, as_ndarray, as_number, dtype_beside
+from needle.backend_ndarray.dtypes import Number, arithmetic_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, ShapeError
+
+PairLike: TypeAlias = "int | tuple[int, int]"  # a number, or a pair for (height, width)
 
 
 def number(op: str, name: str, value: Any) -> Number:
@@ -94,17 +96,16 @@ def integer(op: str, name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def floating(op: str, dtype: Any) -> DType:
-    """Give the floating dtype that is named, or raise."""
-    wanted = as_dtype(dtype, op)
-    if wanted.kind != "f":
-        raise DTypeError(f"{op}: dtype must be float32 or float64, got {wanted}")
-    return wanted
-
-
 def pair(op: str, name: str, value: Any, least: int) -> tuple[int, int]:
     """Give an int, or a pair of ints for (height, width), as a pair; each at least `least`."""
     both = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     if len(both) != 2:
         raise ShapeError(f"{op}: {name} must be a number or a pair (height, width), got {value!r}")
     return integer(op, name, both[0], least), integer(op, name, both[1], least)
+
+
+def images(op: str, x: Any) -> Tensor:
+    """Give `x` back if it is a Tensor (N,C,H,W), else raise."""
+    if tensor(op, x, "x").ndim != 4:
+        raise ShapeError(f"{op}: the input must have the axes N,C,H,W, got shape {x.shape}")
+    return x

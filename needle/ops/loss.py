@@ -8,8 +8,8 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.dtypes import as_ndarray
-from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
+from needle.backend_ndarray.dtypes import as_ndarray, check_floating
+from needle.errors import BoundsError, OptionError, ShapeError
 from needle.ops.arguments import constant, number, tensor
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
@@ -72,8 +72,7 @@ def cross_entropy(
         raise ShapeError(
             f"{name}: the logits must have the axes C, N,C or N,C,... with C > 0, got shape {logits.shape}"
         )
-    if logits.dtype.kind != "f":
-        raise DTypeError(f"{name}: the logits must be float32 or float64, got {logits.dtype}; convert with astype")
+    check_floating(name, "the logits", logits.dtype)
     weights, y = _weights(weight, logits, axis), as_ndarray(name, y)
     if y.shape == logits.shape:
         if ignore_index != -100:
