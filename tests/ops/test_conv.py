@@ -380,3 +380,10 @@ def test_no_channels(tensor, inputs, outputs):
     y.backward()
     assert x.grad.numpy().tolist() == np.zeros(x.shape).tolist()
     assert w.grad.numpy().tolist() == np.zeros(w.shape).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64"])
+def test_convolution_is_for_floats(dtype):
+    x = ndl.Tensor(np.ones((1, 3, 3, 1)), dtype=dtype)
+    with pytest.raises(DTypeError, match=f"conv: the input must be float32 or float64, got {dtype}"):
+        ops.conv(x, x)
