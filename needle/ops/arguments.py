@@ -10,7 +10,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray.dtypes import Number, arithmetic_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError
 
 PairLike: TypeAlias = "int | tuple[int, int]"  # a number, or a pair for (height, width)
 
@@ -20,6 +20,22 @@ def number(op: str, name: str, value: Any) -> Number:
     result = as_number(value)
     if result is None:
         raise DTypeError(f"{op}: {name} must be a number, got a {type(value).__name__}")
+    return result
+
+
+def not_negative(op: str, name: str, value: Any) -> Number:
+    """Give a number of at least 0 as a Python number, or raise."""
+    result = number(op, name, value)
+    if not result >= 0:
+        raise OptionError(f"{op}: {name} must be at least 0, got {value}")
+    return result
+
+
+def fraction(op: str, name: str, value: Any) -> Number:
+    """Give a number from 0 to 1 as a Python number, or raise."""
+    result = number(op, name, value)
+    if not 0 <= result <= 1:
+        raise OptionError(f"{op}: {name} must be between 0 and 1, got {value}")
     return result
 
 

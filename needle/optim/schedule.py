@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from needle.errors import DTypeError, OptionError, ShapeError
-from needle.ops.arguments import integer, number
+from needle.ops.arguments import fraction, integer, number
 from needle.optim.optimizer import Optimizer
 
 Values = dict[str, float]  # hyperparameters by name
@@ -244,8 +244,6 @@ class OneCycleLR(LRScheduler):
                 raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         self.total_steps = integer("OneCycleLR", "total_steps", total_steps, 1)
-        if not 0 <= number("OneCycleLR", "pct_start", pct_start) <= 1:
-            raise OptionError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
         if anneal_strategy not in _ANNEAL:
             raise OptionError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
@@ -262,7 +260,7 @@ class OneCycleLR(LRScheduler):
             if not number("OneCycleLR", name, factor) > 0:
                 raise OptionError(f"OneCycleLR: {name} must be above 0, got {factor}")
         self.div_factor, self.final_div_factor = div_factor, final_div_factor
-        up = pct_start * self.total_steps - 1
+        up = fraction("OneCycleLR", "pct_start", pct_start) * self.total_steps - 1
         self._ends = [up, 2 * up, self.total_steps - 1.0][0 : 3 : 1 if three_phase else 2]
         if last_epoch == -1:
             for group, peak in zip(optimizer.param_groups, self.max_lrs, strict=True):
