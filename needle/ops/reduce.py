@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import as_axes, normalize_axes
+from needle.backend_ndarray.layout import as_axes, normalize_axes, reduced_shapes
 from needle.ops.arguments import number, tensor
 from needle.ops.cast import astype
 from needle.ops.comparison import equal, not_equal
@@ -20,25 +20,26 @@ from needle.ops.shape import broadcast_to, flip, reshape
 Axes = int | Sequence[int] | None
 
 
-class _Reduction(TensorOp):
+class Reduction(TensorOp):
+    """What reductions share: their axes, and the way back to the shape that was reduced."""
+
     def __init__(self, axes: Axes = None, keepdims: bool = False) -> None:
         self.axes, self.keepdims = as_axes(type(self).__name__, axes), keepdims
 
-    def _spread(self, reduced: Tensor, shape: tuple[int, ...]) -> Tensor:
+    def spread(self, reduced: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Give every element of `shape` the value of `reduced` that it went into."""
-        axes = normalize_axes(self.axes, len(shape), type(self).__name__)
-        kept = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+        kept, _ = reduced_shapes(shape, normalize_axes(self.axes, len(shape), type(self).__name__))
         return broadcast_to(reduced if reduced.shape == kept else reshape(reduced, kept), shape)
 
 
-class Summation(_Reduction):
+class Summation(Reduction):
     """The sum over axes; each summand takes the whole gradient."""
 
     def compute(self, a: NDArray) -> NDArray:
         return a.sum(axis=self.axes, keepdims=self.keepdims)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        return self._spread(out_grad, node.inputs[0].shape)
+        return self.spread(out_grad, node.inputs[0].shape)
 
 
 def summation(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
@@ -76,14 +77,14 @@ def var(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 
     return summation(centered * centered, axes, keepdims) / (count - number("var", "correction", correction))
 
 
-class _Extremum(_Reduction):
+class _Extremum(Reduction):
     """A maximum or minimum. Equal ones share the gradient evenly; a NaN gets none."""
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         a = node.inputs[0]
-        best = self._spread(node, a.shape)
+        best = self.spread(node, a.shape)
         count = summation(astype(equal(a, best), out_grad.dtype), self.axes, self.keepdims)
-        return masked_fill(self._spread(out_grad / count, a.shape), not_equal(a, best), 0)
+        return masked_fill(self.spread(out_grad / count, a.shape), not_equal(a, best), 0)
 
 
 class Max(_Extremum):
