@@ -11,7 +11,7 @@ from needle.backend_ndarray import layers
 from needle.backend_ndarray.dtypes import check_floating
 from needle.errors import ShapeError
 from needle.gradients import differentiate
-from needle.ops.arguments import integer, not_negative, promote, tensor
+from needle.ops.arguments import integer, not_negative, parameter, promote, tensor
 from needle.ops.reduce import mean, summation
 from needle.ops.shape import reshape
 
@@ -25,7 +25,7 @@ class Normalize(TensorOp):
         shape: the shape in which x is seen.
         axes: the axes of that shape, ascending, over which mean and variance are taken.
         parameter_shape: the shape in which weight and bias are seen; it broadcasts to `shape`.
-        eps: what is added to the variance. That one is divided by the number of elements, and taken in a second pass.
+        eps: what is added to the variance, which is divided by the number of elements, and taken in a second pass.
         on_statistics: called, where there are elements, with mean, variance and number of elements once computed.
     """
 
@@ -56,16 +56,12 @@ class Normalize(TensorOp):
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, *parameters = node.inputs
         to_x = NormalizeGradient(self)(out_grad, x, *parameters[:1]) if x.requires_grad else None
-        to_parameters = (self._to_weight, self._to_bias)
+        rules: tuple[Callable[..., Tensor], ...] = (NormalizeWeightGradient(self), self._bias_gradient)
         return to_x, *(
-            to_parameter(out_grad, x).reshape(parameter.shape) if parameter.requires_grad else None
-            for to_parameter, parameter in zip(to_parameters, parameters)
+            rule(out_grad, x).reshape(a.shape) if a.requires_grad else None for rule, a in zip(rules, parameters)
         )
 
-    def _to_weight(self, out_grad: Tensor, x: Tensor) -> Tensor:
-        return NormalizeWeightGradient(self)(out_grad, x)
-
-    def _to_bias(self, out_grad: Tensor, x: Tensor) -> Tensor:
+    def _bias_gradient(self, out_grad: Tensor, x: Tensor) -> Tensor:
         return summation(reshape(out_grad, self.shape), self.shared_axes)
 
     def standardize(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,12 +175,12 @@ def batch_norm_inference(
     """
     name = "batch_norm_inference"
     channels = _channels_first(name, x)[1]
-    scale = (_parameter(name, "variance", variance, (channels,)) + not_negative(name, "eps", eps)) ** -0.5
+    scale = (parameter(name, "variance", variance, (channels,)) + not_negative(name, "eps", eps)) ** -0.5
     if weight is not None:
-        scale = scale * _parameter(name, "weight", weight, (channels,))
+        scale = scale * parameter(name, "weight", weight, (channels,))
     spread = (channels, *[1] * (x.ndim - 2))
-    out = (x - reshape(_parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
-    return out if bias is None else out + reshape(_parameter(name, "bias", bias, (channels,)), spread)
+    out = (x - reshape(parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
+    return out if bias is None else out + reshape(parameter(name, "bias", bias, (channels,)), spread)
 
 
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
@@ -239,12 +235,6 @@ def _with_parameters(
     if weight is None and bias is not None:
         raise ShapeError(f"{op}: a bias needs a weight beside it; give a weight of ones")
     given = [(name, a) for name, a in (("weight", weight), ("bias", bias)) if a is not None]
-    inputs = promote(x, *[_parameter(op, name, a, shape) for name, a in given])
+    inputs = promote(x, *[parameter(op, name, a, shape) for name, a in given])
     check_floating(op, "the input", inputs[0].dtype)
     return inputs
-
-
-def _parameter(op: str, name: str, a: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if tensor(op, a, name).shape != shape:
-        raise ShapeError(f"{op}: the {name} has shape {a.shape}; for this input it must be {shape}")
-    return a
