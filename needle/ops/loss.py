@@ -10,7 +10,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray.dtypes import as_ndarray, check_floating
 from needle.errors import BoundsError, OptionError, ShapeError
-from needle.ops.arguments import constant, number, tensor
+from needle.ops.arguments import constant, fraction, number, tensor
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
 from needle.ops.shape import unsqueeze
@@ -39,7 +39,7 @@ def cross_entropy(
     logits: Tensor,
     y: Any,
     weight: Any = None,
-    ignore_index: int = -100,
+    ignore_index: int | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -50,7 +50,7 @@ def cross_entropy(
         y: labels, of the logits' shape without the classes and of any dtype with whole values; or probabilities, of
             the logits' shape. A Tensor or an array; no gradient reaches it.
         weight: (C,), a factor for each class.
-        ignore_index: rows with this label count nowhere, whatever their logits. For labels only.
+        ignore_index: rows with this label (PyTorch's -100, say) count nowhere, whatever their logits. For labels only.
         reduction: "mean": over the rows, for labels each weighing what its class weighs (NaN over no rows); "sum";
             "none": each row's loss.
         label_smoothing: the share of each target, between 0 and 1, that is spread evenly over all classes.
@@ -66,7 +66,8 @@ def cross_entropy(
     [0.0, 1000.0]
     """
     name = "cross_entropy"
-    _check_options(reduction, label_smoothing)
+    _check_reduction(name, reduction)
+    label_smoothing = fraction(name, "label_smoothing", label_smoothing)
     axis = min(1, tensor(name, logits, "logits").ndim - 1)
     if axis < 0 or logits.shape[axis] == 0:
         raise ShapeError(
@@ -75,12 +76,13 @@ def cross_entropy(
     check_floating(name, "the logits", logits.dtype)
     weights, y = _weights(weight, logits, axis), as_ndarray(name, y)
     if y.shape == logits.shape:
-        if ignore_index != -100:
+        if ignore_index is not None:
             raise OptionError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
         target, counted = y.astype(logits.dtype), np.array(True)
         count = y.size / y.shape[axis]
     else:
-        target, counted = _one_hot(y, number(name, "ignore_index", ignore_index), logits, axis)
+        ignored = None if ignore_index is None else number(name, "ignore_index", ignore_index)
+        target, counted = _one_hot(y, ignored, logits, axis)
         count = float((target * weights).sum(dtype=np.float64))
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
             logits = masked_fill(logits, ~counted, 0)
@@ -114,7 +116,7 @@ def _reduce(losses: Tensor, reduction: str, count: float) -> Tensor:
     return summation(losses) if reduction == "sum" else summation(losses) / (count or np.nan)
 
 
-def _one_hot(labels: Ndarray, ignore_index: float, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
+def _one_hot(labels: Ndarray, ignored: float | None, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
     """Give 1 at each label and 0 elsewhere, in the logits' shape, and (axis kept) whether the label counts."""
     shape, classes = logits.shape, logits.shape[axis]
     if labels.shape != shape[:axis] + shape[axis + 1 :]:
@@ -124,7 +126,8 @@ def _one_hot(labels: Ndarray, ignore_index: float, logits: Tensor, axis: int) ->
         )
     labels = np.expand_dims(labels, axis)
     every = np.arange(classes).reshape(-1, *[1] * (len(shape) - axis - 1))
-    hot, counted = labels == every, labels != ignore_index
+    hot = labels == every
+    counted = np.ones(labels.shape, bool) if ignored is None else labels != ignored
     astray = counted & ~hot.any(axis, keepdims=True)
     if astray.any():
         place = tuple(int(i) for i in np.delete(np.argwhere(astray)[0], axis))
@@ -142,12 +145,6 @@ def _weights(weight: Any, logits: Tensor, axis: int) -> Ndarray:
     if weights.shape != (classes,):
         raise ShapeError(f"cross_entropy: weight has shape {weights.shape}; one factor per class is {(classes,)}")
     return weights.astype(logits.dtype).reshape(-1, *[1] * (logits.ndim - axis - 1))
-
-
-def _check_options(reduction: str, label_smoothing: float) -> None:
-    _check_reduction("cross_entropy", reduction)
-    if not 0 <= number("cross_entropy", "label_smoothing", label_smoothing) <= 1:
-        raise OptionError(f"cross_entropy: label_smoothing must be between 0 and 1, got {label_smoothing}")
 
 
 def _check_reduction(op: str, reduction: str) -> None:
