@@ -117,9 +117,9 @@ def test_targets_are_data(tensor):
     np.testing.assert_array_equal(y.numpy(), before)
 
 
-@pytest.mark.parametrize("label, place", [(4, r"\(1,\)"), (-1, r"\(1,\)"), (-100, r"\(1,\)"), (1.5, r"\(1,\)"), (np.nan, r"\(1,\)")])
-def test_labels_out_of_range_raise(tensor, label, place):
-    with pytest.raises(BoundsError, match=rf"^cross_entropy: label {label}(\.0)? at {place} .* 4 classes.*0 to 3"):
+@pytest.mark.parametrize("label", [4, -1, -100, 1.5, np.nan])
+def test_labels_out_of_range_raise(tensor, label):
+    with pytest.raises(BoundsError, match=rf"^cross_entropy: label {label}(\.0)? at \(1,\) .* 4 classes.*0 to 3"):
         ops.cross_entropy(tensor(np.zeros((3, 4))), np.array([0, label, 9]))
     with pytest.raises(BoundsError, match=r"at \(0, 1\)"):
         ops.cross_entropy(tensor(np.zeros((1, 4, 2))), [[0, label]])
