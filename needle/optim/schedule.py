@@ -239,23 +239,15 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
-            total_steps = epochs * steps_per_epoch
-        self.total_steps = integer("OneCycleLR", "total_steps", total_steps, 1)
+        self.total_steps = _cycle_length(total_steps, epochs, steps_per_epoch)
         if anneal_strategy not in _ANNEAL:
             raise OptionError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
-        defaults = _optimizer("OneCycleLR", optimizer).defaults
-        momentum = next((name for name in ("momentum", "beta1") if name in defaults), None)
-        if cycle_momentum and momentum is None:
-            raise OptionError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
-        self._momentum = momentum if cycle_momentum else None
+        self._momentum = _momentum_name(_optimizer("OneCycleLR", optimizer)) if cycle_momentum else None
         groups = len(optimizer.param_groups)
         self.max_lrs = _per_group("max_lr", max_lr, groups)
-        momenta = (_per_group("max_momentum", max_momentum, groups), _per_group("base_momentum", base_momentum, groups))
-        self.max_momenta, self.base_momenta = momenta
+        self.max_momenta = _per_group("max_momentum", max_momentum, groups)
+        self.base_momenta = _per_group("base_momentum", base_momentum, groups)
         for name, factor in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
             if not number("OneCycleLR", name, factor) > 0:
                 raise OptionError(f"OneCycleLR: {name} must be above 0, got {factor}")
@@ -358,6 +350,22 @@ def _cosine(start: float, end: float, done: float) -> float:
 
 
 _ANNEAL = {"linear": _linear, "cos": _cosine}
+
+
+def _cycle_length(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
+    if total_steps is None:
+        if epochs is None or steps_per_epoch is None:
+            raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
+        total_steps = epochs * steps_per_epoch
+    return integer("OneCycleLR", "total_steps", total_steps, 1)
+
+
+def _momentum_name(optimizer: Optimizer) -> str:
+    """Give the name of the hyperparameter that goes the other way."""
+    for name in ("momentum", "beta1"):
+        if name in optimizer.defaults:
+            return name
+    raise OptionError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
 
 
 def _per_group(name: str, value: float | Sequence[float], groups: int) -> list[float]:
