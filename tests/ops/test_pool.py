@@ -9,7 +9,6 @@ from needle.errors import DTypeError, ShapeError
 from needle.testing import check_gradients
 from tests.ops import loops
 from tests.ops.differences import check_to_second_order
-from tests.ops.test_conv import both
 from tests.tolerances import assert_close
 
 # (H, W), kernel, stride, padding
@@ -34,7 +33,7 @@ def draw(size, batch=2, channels=3, dtype="float64"):
 @pytest.mark.parametrize("size, kernel, stride, padding", TABLE)
 def test_max_pool2d_against_loops(tensor, dtype, size, kernel, stride, padding):
     x = draw(size, dtype=dtype)
-    y, place = loops.max_pool(x, *map(both, (kernel, stride, padding)))
+    y, place = loops.max_pool(x, *map(loops.both, (kernel, stride, padding)))
     image = tensor(x, dtype=dtype)
     got = ops.max_pool2d(image, kernel, stride, padding)
     d = np.random.randn(*y.shape).astype(dtype)
@@ -50,7 +49,7 @@ def test_max_pool2d_against_loops(tensor, dtype, size, kernel, stride, padding):
 @pytest.mark.parametrize("size, kernel, stride, padding", TABLE)
 def test_avg_pool2d_against_loops(tensor, dtype, size, kernel, stride, padding, count_include_pad):
     x = draw(size, dtype=dtype)
-    pairs = [both(value) for value in (kernel, stride, padding)]
+    pairs = [loops.both(value) for value in (kernel, stride, padding)]
     y = loops.avg_pool(x.astype(float), *pairs, count_include_pad)
     image = tensor(x, dtype=dtype)
     got = ops.avg_pool2d(image, kernel, stride, padding, count_include_pad=count_include_pad)
