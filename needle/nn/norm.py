@@ -48,9 +48,9 @@ class BatchNorm1d(_Norm):
         OptionError: a momentum outside 0..1, or (when called) an eps below 0.
 
     >>> layer = BatchNorm1d(1, momentum=0.5)
-    >>> y = layer(Tensor([[1.0], [3.0]]))
+    >>> y = layer(Tensor([[1.0], [5.0]]))
     >>> layer.running_mean.numpy().tolist(), layer.running_var.numpy().tolist()
-    ([1.0], [1.0])
+    ([1.5], [2.5])
     """
 
     _ndims: tuple[int, ...] = (2, 3)

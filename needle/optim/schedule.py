@@ -107,8 +107,12 @@ class MultiStepLR(LRScheduler):
 
     >>> from needle import nn, optim
     >>> opt = optim.SGD([nn.Parameter([1.0])], lr=1.0)
-    >>> MultiStepLR(opt, [2, 4]).get_last_lr()
-    [1.0]
+    >>> schedule, rates = MultiStepLR(opt, milestones=[2, 3]), []
+    >>> for _ in range(4):
+    ...     rates.append(round(opt.lr, 6))
+    ...     schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.1, 0.01]
     """
 
     def __init__(
