@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, OptionError, ShapeError
 
 PairLike: TypeAlias = "int | tuple[int, int]"  # a number, or a pair for (height, width)
+AxesLike: TypeAlias = "int | Sequence[int] | None"  # None stands for all
 
 
 def number(op: str, name: str, value: Any) -> Number:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray.layout import normalize_axes, normalize_axis, reduced_shapes
-from needle.ops.arguments import tensor
+from needle.ops.arguments import AxesLike, tensor
 from needle.ops.elementwise import exp
-from needle.ops.reduce import Axes, Reduction, summation
+from needle.ops.reduce import Reduction, summation
 
 
 class LogSumExp(Reduction):
@@ -25,7 +25,7 @@ class LogSumExp(Reduction):
         return self.spread(out_grad, a.shape) * exp(a - self.spread(node, a.shape))
 
 
-def logsumexp(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
+def logsumexp(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
     """Take log(sum(exp(a))) over axes (all of them, an int or several), without overflow.
 
     Infinities stand: one inf gives inf, nothing but -inf gives -inf. There the gradient is NaN, as inf - inf is.
