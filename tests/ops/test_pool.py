@@ -203,6 +203,7 @@ def test_global_and_adaptive_pooling_refuse_what_does_not_fit(tensor):
     for call, message in (
         (lambda: ops.global_avg_pool2d(x[0]), r"global_avg_pool2d: .*\(3, 4, 4\)"),
         (lambda: ops.global_avg_pool2d(x[:, :, :0]), r"global_avg_pool2d: .*no pixels"),
+        (lambda: ops.adaptive_avg_pool2d(x[:, :, :0], 1), r"adaptive_avg_pool2d: .*\(2, 3, 0, 4\) have no pixels"),
         (lambda: ops.adaptive_avg_pool2d(x, 0), "adaptive_avg_pool2d: output_size must be at least 1, got 0"),
         (lambda: ops.adaptive_avg_pool2d(x[0], 1), r"adaptive_avg_pool2d: .*\(3, 4, 4\)"),
     ):
