@@ -507,7 +507,8 @@ class Tensor(Value):
         elif not self.requires_grad:
             raise GradientError(
                 f"backward: a tensor of shape {self.shape} without a graph cannot be differentiated; no input required "
-                "a gradient, or it was computed from a `.grad` that backward(create_graph=True) did not record"
+                "a gradient, or no_grad() was on, or it was computed from a `.grad`, which only "
+                "backward(create_graph=True) records"
             )
         call = BackwardCall(self, self._seed(out_grad, copy=not create_graph))
         found = _gradients_below(self, call._out_grad, create_graph, _Freed() if free_graph else None)
