@@ -8,7 +8,7 @@ import pytest
 
 import needle as ndl
 from needle import nn
-from needle.io import load, save
+from needle.io import check_writable, load, save
 
 STATE = {
     "model": {"conv.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "steps": np.array(7), "file": np.ones(1)},
@@ -163,3 +163,13 @@ def test_missing_files_and_folders_are_named(tmp_path):
         load(tmp_path / "nothing-here.npz")
     with pytest.raises(FileNotFoundError, match="nothing-here"):
         save(tmp_path / "nothing-here" / "a.npz", STATE)
+
+
+def test_what_cannot_be_written_is_told_of_beforehand_by_its_own_name(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing-here" / "a.npz", "/proc/a.npz"):
+        for write in (check_writable, lambda path: save(path, STATE)):
+            with pytest.raises(OSError, match=f"{path}'$"):
+                write(path)
+    save(tmp_path / "a.npz", STATE)
+    check_writable(tmp_path / "a.npz")
+    assert same(load(tmp_path / "a.npz"), STATE) and os.listdir(tmp_path) == ["a.npz"]
