@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -99,4 +100,11 @@ def train_mnist(
 
 
 if __name__ == "__main__":
-    print("train error, train loss, test error, test loss:", train_mnist(data_dir="data"))
+    try:
+        print("train error, train loss, test error, test loss:", train_mnist(data_dir="data"))
+    except FileNotFoundError as error:
+        sys.exit(
+            f"mlp_resnet: there is no {error.filename}; put MNIST's four files, "
+            "{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz, into a folder data (Debian, Ubuntu: "
+            "apt install dataset-fashion-mnist, then ln -s /usr/share/datasets/fashion-mnist data)"
+        )

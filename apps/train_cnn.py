@@ -11,6 +11,7 @@ the training images of the digits; test images are for the report alone.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from models import ResNet9, SmallCNN
 import needle as ndl
 from needle import nn, optim
 from needle.data import CIFAR10Dataset, DataLoader, Digits, ImageDataset, MNISTDataset, RandomCrop, RandomFlipHorizontal
-from needle.io import require, save
+from needle.io import check_writable, require, save
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"small_cnn": SmallCNN, "resnet9": ResNet9}
 OPTIMIZERS: dict[str, Callable[..., optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW, "sgd": optim.SGD}
@@ -32,6 +33,10 @@ OPTIMIZERS: dict[str, Callable[..., optim.Optimizer]] = {"adam": optim.Adam, "ad
 SGD = {"momentum": 0.9, "dampening": 0.0, "nesterov": True, "weight_decay": 5e-4}
 LEARNING_RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.1}
 DEVICES = {device.name: device for device in ndl.all_devices()}
+# What wrong options and files come to.
+USER_ERRORS = (
+    OSError, ndl.DeviceError, ndl.FileFormatError, ndl.MissingExtraError, ndl.OptionError, ndl.ShapeError
+)  # fmt: skip
 
 
 class Result(NamedTuple):
@@ -47,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> Result:
     args = parse_arguments(arguments)
     try:
         return train(args)
-    except (OSError, ndl.errors.FileFormatError, ndl.errors.DeviceError, ndl.errors.MissingExtraError) as error:
+    except USER_ERRORS as error:
         sys.exit(f"train_cnn: {error}")
 
 
@@ -62,7 +67,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--optimizer", choices=OPTIMIZERS, default="adam", help="(default: %(default)s)")
     rates = ", ".join(f"{rate} with {name}" for name, rate in LEARNING_RATES.items())
     add("--lr", type=positive(float), metavar="RATE", help=f"peak of the one-cycle schedule (default: {rates})")
-    add("--seed", type=int, default=0, metavar="N", help="of weights, order and augmentation (default: %(default)s)")
+    add("--seed", type=seed, default=0, metavar="N", help="of weights, order and augmentation (default: %(default)s)")
     add("--device", choices=DEVICES, default=ndl.default_device().name, help="(default: %(default)s)")
     add("--checkpoint", type=Path, default=Path("checkpoints/train_cnn.npz"), metavar="FILE",
         help="where the trained weights are saved (default: %(default)s)")  # fmt: skip
@@ -76,25 +81,39 @@ def positive(kind: type[Any]) -> Callable[[str], Any]:
         value = kind(text)
         if not value > 0:
             raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        if value == math.inf:
+            raise argparse.ArgumentTypeError(f"{text} is not finite")
         return value
 
     parse.__name__ = f"positive {kind.__name__}"  # what argparse calls it in its errors
     return parse
 
 
+def seed(text: str) -> int:
+    """Parse what NumPy's generator takes as a seed."""
+    value = int(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not in 0..{2**32 - 1}")
+    return value
+
+
 def load_data(folder: Path | None) -> tuple[ImageDataset, ImageDataset]:
     """Load the training and the test images, with the augmentation that suits the former."""
     if folder is None:
         return Digits(train=True), Digits(train=False)
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is no folder; see --help")
     if any(folder.glob("data_batch_1*")):
         augmentation = [RandomFlipHorizontal(), RandomCrop(padding=4)]
         return CIFAR10Dataset(folder, train=True, transforms=augmentation), CIFAR10Dataset(folder, train=False)
-    train, test = (
+    train_set, test_set = (
         MNISTDataset(find_file(folder, f"{part}-images-idx3-ubyte"), find_file(folder, f"{part}-labels-idx1-ubyte"))
         for part in ("train", "t10k")
     )
-    train.channels_first = test.channels_first = True
-    return train, test
+    if not len(train_set) or not len(test_set):
+        raise ndl.FileFormatError(f"{folder} holds {len(train_set)} training and {len(test_set)} test images")
+    train_set.channels_first = test_set.channels_first = True
+    return train_set, test_set
 
 
 def find_file(folder: Path, name: str) -> Path:
@@ -110,11 +129,14 @@ def train(args: argparse.Namespace) -> Result:
     ndl.manual_seed(args.seed)
     device = DEVICES[args.device]
     train_set, test_set = load_data(args.data_dir)
-    train_loader = DataLoader(train_set, args.batch_size, shuffle=True, device=device)
+    # Batch normalisation of small feature maps takes no single image.
+    drop_last = len(train_set) > args.batch_size and len(train_set) % args.batch_size == 1
+    train_loader = DataLoader(train_set, args.batch_size, shuffle=True, drop_last=drop_last, device=device)
     test_loader = DataLoader(test_set, args.batch_size, device=device)
     num_classes = 1 + int(max(train_set.labels.max(), test_set.labels.max()))
     model = MODELS[args.model](in_channels=train_set.images.shape[-1], num_classes=num_classes, device=device)
-    args.checkpoint.parent.mkdir(parents=True, exist_ok=True)  # before the work, not after it
+    args.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(args.checkpoint)  # before the work, not after it
 
     epochs = args.epochs or (10 if args.data_dir else 30)
     optimizer, schedule = make_optimizer(args, model, epochs * len(train_loader))

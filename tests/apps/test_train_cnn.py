@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import train_cnn
 
+import needle as ndl
 from needle.io import load
 
 APP = Path(train_cnn.__file__)
@@ -108,11 +109,20 @@ def spoiled_labels(folder):
     return folder
 
 
+def without_test_images(folder):
+    idx_folder(folder, "")
+    write_idx(folder / "t10k-labels-idx1-ubyte", np.zeros(0))
+    write_idx(folder / "t10k-images-idx3-ubyte", np.zeros((0, 12, 12)))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("prepare", "sentence"),
     [
         (lambda folder: folder, r"holds neither train-images-idx3-ubyte\.gz nor the files of CIFAR-10; see --help"),
-        (lambda folder: folder / "nothing", "holds neither"),
+        (lambda folder: folder / "nothing", "nothing is no folder; see --help"),
+        (without_test_images, "holds 60 training and 0 test images"),
+        (lambda folder: idx_folder(folder, "", size=1), "max_pool2d"),
         (spoiled_labels, r"train-labels-idx1-ubyte\.gz: no IDX file"),
     ],
 )
@@ -124,9 +134,15 @@ def test_bad_data_ends_with_one_sentence(run, tmp_path, prepare, sentence):
 
 def test_a_checkpoint_that_cannot_be_written_is_told_before_the_work(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(SystemExit, match=r"^train_cnn: .*file"):
-        train_cnn.main(["--checkpoint", str(tmp_path / "file" / "weights.npz")])
+    for path, named in ((tmp_path / "file" / "weights.npz", "file"), (tmp_path, tmp_path), ("/proc/a.npz",) * 2):
+        with pytest.raises(SystemExit, match=rf"^train_cnn: .*{named}'$"):
+            train_cnn.main(["--checkpoint", str(path)])
     assert "epoch" not in capsys.readouterr().out
+
+
+def test_a_last_batch_of_one_image_is_left_out(run):
+    assert len(ndl.data.Digits()) % 131 == 1
+    run("--model", "resnet9", "--epochs", 1, "--batch-size", 131)
 
 
 def test_a_device_that_is_not_there_ends_with_its_reason(run):
@@ -139,6 +155,8 @@ def test_a_device_that_is_not_there_ends_with_its_reason(run):
     [
         (["--epochs", "0"], "0 is not above 0"),
         (["--lr", "nan"], "nan is not above 0"),
+        (["--lr", "inf"], "inf is not finite"),
+        (["--seed", "-1"], "-1 is not in 0..4294967295"),
         (["--batch-size", "many"], "invalid positive int value: 'many'"),
         (["--model", "vgg"], "invalid choice: 'vgg'"),
     ],
