@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from needle.backend_ndarray.dtypes import as_ndarray
-from needle.errors import ShapeError
+from needle.errors import DTypeError, ShapeError
 
 Image: TypeAlias = npt.NDArray[Any]
 Sample: TypeAlias = tuple[Any, ...]
@@ -31,8 +31,26 @@ class Dataset:
     (-3, 9)
     """
 
+    _transforms: Transforms | None = None  # of the class: a subclass may leave out super().__init__()
+
     def __init__(self, transforms: Transforms | None = None) -> None:
         self.transforms = transforms
+
+    @property
+    def transforms(self) -> Transforms | None:
+        """The functions that the first entry of a sample goes through; DTypeError where they are set to no list."""
+        return self._transforms
+
+    @transforms.setter
+    def transforms(self, transforms: Transforms | None) -> None:
+        if transforms is not None and not isinstance(transforms, list | tuple):
+            kind = type(transforms).__name__
+            raise DTypeError(f"{type(self).__name__}: transforms must be a list of functions, got a {kind}")
+        for index, transform in enumerate(transforms or ()):
+            if not callable(transform):
+                kind = type(transform).__name__
+                raise DTypeError(f"{type(self).__name__}: transform {index} must be a function, got a {kind}")
+        self._transforms = transforms
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
@@ -53,6 +71,9 @@ class Dataset:
         """Apply the transforms one after another."""
         for transform in self.transforms or ():
             x = transform(x)
+            if x is None:
+                name = getattr(transform, "__name__", repr(transform))
+                raise DTypeError(f"{type(self).__name__}: the transform {name} gave None; let it return the image")
         return x
 
 
@@ -75,6 +96,9 @@ class NDArrayDataset(Dataset):
 
     def __len__(self) -> int:
         return len(self.arrays[0])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{array.dtype} {array.shape}' for array in self.arrays)})"
 
     def read(self, index: Any) -> Sample:
         """Return the entries at an integer, a slice or an index array."""
@@ -125,3 +149,10 @@ class ImageDataset(NDArrayDataset):
         """Transform one image, or each image of a batch, and bring it into the layout of the items."""
         images, labels = super().finish(sample)
         return np.moveaxis(images, -1, -3) if self.channels_first else images, labels
+
+
+def flag(op: str, name: str, value: Any) -> bool:
+    """Give a truth value back, or raise DTypeError: a name of the part that is wanted would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise DTypeError(f"{op}: {name} must be True or False, got a {type(value).__name__}")
+    return bool(value)

@@ -59,6 +59,9 @@ class DataLoader:
         self.device = device
         self.dtype = dtype
 
+    def __repr__(self) -> str:
+        return f"DataLoader({type(self.dataset).__name__}, {len(self)} batches of {self.batch_size})"
+
     def __len__(self) -> int:
         whole, rest = divmod(len(self.dataset), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)

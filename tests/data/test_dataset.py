@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import needle as ndl
-from needle.data import Dataset, ImageDataset, NDArrayDataset
+from needle.data import CIFAR10Dataset, Dataset, Digits, ImageDataset, NDArrayDataset
 
 
 def double(image):
@@ -84,3 +84,48 @@ def test_transforms_of_a_subclass_see_samples_one_by_one():
 def test_arrays_of_uneven_lists():
     with pytest.raises(ndl.ShapeError, match="NDArrayDataset: "):
         NDArrayDataset([[1], [1, 2]])
+
+
+@pytest.mark.parametrize("train", ["test", "False", 1, None, [double]])
+def test_train_is_a_truth_value(train, tmp_path):
+    for make in (Digits, lambda train: CIFAR10Dataset(tmp_path, train)):
+        with pytest.raises(ndl.DTypeError, match="train must be True or False, got a "):
+            make(train)
+
+
+@pytest.mark.parametrize(
+    ("transforms", "fault"),
+    [
+        (double, "transforms must be a list of functions, got a function"),
+        ("double", "transforms must be a list of functions, got a str"),
+        (iter([double]), "transforms must be a list of functions, got a list_iterator"),
+        ([double, 2], "transform 1 must be a function, got a int"),
+    ],
+)
+def test_transforms_are_a_list_of_functions(transforms, fault):
+    with pytest.raises(ndl.DTypeError, match=f"Stored: {fault}"):
+        Stored(transforms)
+    data = Digits(train=False)
+    with pytest.raises(ndl.DTypeError, match=f"Digits: {fault}"):
+        data.transforms = transforms
+
+
+def test_a_subclass_may_leave_out_the_base_init():
+    class Bare(Stored):
+        def __init__(self):
+            pass
+
+    assert Bare().transforms is None and Bare()[2][1] == 2
+
+
+def test_a_transform_that_gives_none_is_named():
+    def forgetful(image):
+        image *= 2
+
+    with pytest.raises(ndl.DTypeError, match="Stored: the transform forgetful gave None; let it return the image"):
+        Stored([forgetful])[0]
+
+
+def test_what_is_printed():
+    assert repr(NDArrayDataset(np.zeros((3, 2)), np.arange(3))) == "NDArrayDataset(float64 (3, 2), int64 (3,))"
+    assert repr(ndl.data.DataLoader(Digits(train=False), 100)) == "DataLoader(Digits, 4 batches of 100)"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from needle.data.dataset import ImageDataset, Transforms
+from needle.data.dataset import ImageDataset, Transforms, flag
 from needle.data.datasets import plain_pickle
 from needle.errors import FileFormatError
 
@@ -28,7 +28,8 @@ class CIFAR10Dataset(ImageDataset):
     def __init__(
         self, base_folder: str | Path, train: bool, p: float = 0.5, transforms: Transforms | None = None
     ) -> None:
-        batches = [_read_batch(Path(base_folder) / name) for name in (TRAIN_FILES if train else TEST_FILES)]
+        names = TRAIN_FILES if flag("CIFAR10Dataset", "train", train) else TEST_FILES
+        batches = [_read_batch(Path(base_folder) / name) for name in names]
         pixels = np.concatenate([pixels for pixels, _ in batches]).reshape(-1, 3, 32, 32)
         images = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1)) / np.float32(255)  # (N,C,H,W) -> (N,H,W,C)
         labels = np.concatenate([labels for _, labels in batches])

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from needle.data.dataset import ImageDataset, Transforms
+from needle.data.dataset import ImageDataset, Transforms, flag
 
 
 class Digits(ImageDataset):
@@ -27,6 +27,6 @@ class Digits(ImageDataset):
         testing = np.zeros(len(labels), bool)
         for digit in range(10):
             testing[np.flatnonzero(labels == digit)[4::5]] = True
-        chosen = ~testing if train else testing
+        chosen = ~testing if flag("Digits", "train", train) else testing
         pixels = images[chosen, :, :, np.newaxis] / np.float32(16)  # levels 0..16
         super().__init__(pixels, labels[chosen], transforms, channels_first=True)
