@@ -70,10 +70,11 @@ class Dataset:
     def apply_transforms(self, x: Image) -> Image:
         """Apply the transforms one after another."""
         for transform in self.transforms or ():
-            x = transform(x)
-            if x is None:
+            result: Any = transform(x)
+            if result is None:
                 name = getattr(transform, "__name__", repr(transform))
                 raise DTypeError(f"{type(self).__name__}: the transform {name} gave None; let it return the image")
+            x = result
         return x
 
 
