@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, overload
 
 from needle import ops
 from needle.autograd import Tensor
-from needle.errors import DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, ShapeError
 from needle.nn.module import Module
 from needle.ops.arguments import tensor
 
@@ -40,6 +40,8 @@ class Flatten(Module):
 class Sequential(Module):
     """Apply modules one after another; they are in the tuple `modules`, and their names are "0", "1", ...
 
+    It has a length, is iterated over, and is indexed like that tuple; a slice is a Sequential of the same modules.
+
     >>> Sequential(Identity(), Flatten())(Tensor([[[1.0], [2.0]]])).numpy().tolist()
     [[1.0, 2.0]]
     >>> Sequential(Identity(), Flatten())
@@ -47,6 +49,8 @@ class Sequential(Module):
       (0): Identity()
       (1): Flatten()
     )
+    >>> Sequential(Identity(), Flatten())[-1]
+    Flatten()
     """
 
     def __init__(self, *modules: Module) -> None:
@@ -63,6 +67,26 @@ class Sequential(Module):
             else:
                 attributes[name] = value
         return attributes
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def __bool__(self) -> bool:
+        return True  # a module, also where it holds none
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.modules)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequential: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        if isinstance(index, slice):
+            return Sequential(*self.modules[index])
+        if not -len(self) <= index < len(self):
+            raise BoundsError(f"Sequential: there is no module {index} among {len(self)}")
+        return self.modules[index]
 
     def forward(self, x: Any) -> Any:
         for module in self.modules:

@@ -297,6 +297,9 @@ class Module:
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state, Mapping):
             raise DTypeError(f"{name}: expected a dict of arrays by path, got a {type(state).__name__}")
+        for path, value in state.items():
+            if isinstance(value, Mapping):
+                raise DTypeError(f"{name}: {path!r} is a dict; give state[{path!r}]")
         own = self._state()
         arrays = {path: as_ndarray(f"{name}: {path}", value) for path, value in state.items()}
         misfits = _misfits(own, arrays)

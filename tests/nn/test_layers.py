@@ -331,3 +331,13 @@ def test_input_that_is_no_tensor(row, x):
 def test_wrong_input(call, error, said):
     with pytest.raises(error, match=said):
         call()
+
+
+def test_sequential_is_a_sequence_of_its_modules():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    assert len(model) == 3 and tuple(model) == model.modules
+    assert model[0] is model.modules[0] and model[-1] is model.modules[2]
+    assert type(model[:2]) is nn.Sequential and model[:2].modules == model.modules[:2]
+    with pytest.raises(BoundsError, match="Sequential: there is no module 3 among 3"):
+        model[3]
+    assert len(nn.Sequential()) == 0 and nn.Sequential(), "a module is true, also without modules"

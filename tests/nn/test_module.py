@@ -441,3 +441,9 @@ def test_summary_raises_what_forward_raises_and_leaves_no_trace():
     with pytest.raises(ShapeError, match="Linear: expected last dimension"):
         model.summary((1, 3))
     assert (np.random.get_state()[1] == state).all()
+
+
+def test_a_nested_state_is_told_to_be_one():
+    model = nn.Linear(2, 3)
+    with pytest.raises(DTypeError, match=r"Linear.load_state_dict: 'model' is a dict; give state\['model'\]"):
+        model.load_state_dict({"model": model.state_dict(), "settings": {}})
