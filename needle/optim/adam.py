@@ -14,8 +14,8 @@ class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015): p -= lr * m' / (sqrt(v') + eps), with the means of gradients and of their squares.
 
     m = beta1 * m + (1 - beta1) * g and v = beta2 * v + (1 - beta2) * g**2 begin as zeros, which m' = m / (1 - beta1**t)
-    and v' = v / (1 - beta2**t) make up for; g = gradient + weight_decay * p. `t` counts the optimizer's steps; `m` and
-    `v` are dicts by parameter.
+    and v' = v / (1 - beta2**t) make up for; g = gradient + weight_decay * p. `t` counts the optimizer's steps,
+    also for parameters that some of them left alone; `m` and `v` are dicts by parameter.
 
     Args:
         params: an iterable of tensors or of groups; see `Optimizer`.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from needle.autograd import Tensor
+from needle.errors import DTypeError
+from needle.nn import Module
 from needle.ops.arguments import not_negative, tensor
 
 
@@ -20,6 +23,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
 
     Raises:
         OptionError: max_norm is negative or NaN.
+        DTypeError: what is no tensor.
 
     >>> p = Tensor([0.0, 0.0])
     >>> p.grad = Tensor([3.0, 4.0])
@@ -29,7 +33,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
     [0.6, 0.8]
     """
     max_norm = not_negative("clip_grad_norm", "max_norm", max_norm)
-    listed = [params] if isinstance(params, Tensor) else params
+    listed = [params] if isinstance(params, Tensor) else listed_parameters("clip_grad_norm", params)
     params = dict.fromkeys([tensor("clip_grad_norm", p, "a parameter") for p in listed])
     with_grad = [(p, p.grad.detach()) for p in params if p.grad is not None]
     norm = math.sqrt(sum(_square_sum(grad) for _, grad in with_grad))
@@ -37,6 +41,14 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
         for p, grad in with_grad:
             p.grad = grad * (max_norm / norm)  # a new tensor: two parameters may share the memory of one gradient
     return norm
+
+
+def listed_parameters(op: str, params: Any) -> list[Any]:
+    """Give an iterable of parameters as a list, or raise; a Sequential is one of modules."""
+    if isinstance(params, Tensor | Module) or not isinstance(params, Iterable):
+        kind = type(params).__name__
+        raise DTypeError(f"{op}: expected an iterable of tensors, got a {kind}; give model.parameters()")
+    return list(params)
 
 
 def _square_sum(grad: Tensor) -> float:

@@ -10,9 +10,9 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray.dtypes import as_ndarray
-from needle.errors import DTypeError, GradientError, OptionError, ShapeError
+from needle.errors import DeviceError, DTypeError, GradientError, OptionError, ShapeError
 from needle.ops.arguments import integer, number
-from needle.optim.clip import clip_grad_norm
+from needle.optim.clip import clip_grad_norm, listed_parameters
 
 Group = dict[str, Any]
 
@@ -69,12 +69,12 @@ class Optimizer:
         self.t = 0
         for name in self._state_names:
             setattr(self, name, {})
-        if isinstance(params, Tensor) or not isinstance(params, Iterable):
-            kind = type(params).__name__
-            raise DTypeError(f"{self._name}: expected an iterable of tensors, got a {kind}; give model.parameters()")
-        listed = list(params)
+        listed = listed_parameters(self._name, params)
         if not listed:
-            raise ShapeError(f"{self._name}: there are no parameters; the list is empty (or an iterator used up)")
+            raise ShapeError(
+                f"{self._name}: there are no parameters; the list is empty (or an iterator used up); "
+                "a module has those tensors that are wrapped in nn.Parameter"
+            )
         groups = listed if any(isinstance(entry, Mapping) for entry in listed) else [{"params": listed}]
         for group in groups:
             self.add_param_group(group)
@@ -91,10 +91,8 @@ class Optimizer:
         if unknown or "params" not in group:
             known = ", ".join(["params", *self.defaults])
             raise OptionError(f"{self._name}: a group has params and maybe some of {known}; got {', '.join(group)}")
-        listed = [group["params"]] if isinstance(group["params"], Tensor) else group["params"]
-        if not isinstance(listed, Iterable):
-            raise DTypeError(f"{self._name}: the params of a group must be tensors, got a {type(listed).__name__}")
-        listed = list(listed)
+        given = group["params"]
+        listed = [given] if isinstance(given, Tensor) else listed_parameters(f"{self._name}: params of a group", given)
         for index, p in enumerate(listed):
             self._check_parameter(index, p)
         params = list(dict.fromkeys(listed))
@@ -139,6 +137,7 @@ class Optimizer:
             ShapeError, DTypeError, DeviceError: a gradient, or state of former steps, does not match its parameter, and
                 none of the group is changed. (A gradient of another dtype is converted.)
         """
+        self._check_devices()
         self.t += 1
         for group in self.param_groups:
             ready = [(p, p.grad) for p in group["params"] if p.requires_grad and p.grad is not None]
@@ -147,6 +146,15 @@ class Optimizer:
             if ready:
                 grads = [_converted(grad.cached_data, p.dtype) for p, grad in ready]
                 self._update([p for p, _ in ready], grads, group)
+
+    def _check_devices(self) -> None:
+        for arrays in self._states().values():
+            for p, array in arrays.items():
+                if array.device != p.device:
+                    raise DeviceError(
+                        f"{self._name}: its state is on {array.device}, the parameters on {p.device}; "
+                        "make the optimizer after moving, or load its state_dict again"
+                    )
 
     def _update(self, params: list[Tensor], grads: list[NDArray], group: Group) -> None:
         """Update these parameters of the group in place from their gradients."""

@@ -85,6 +85,11 @@ def test_wrong_types():
         optim.clip_grad_norm(parameters([1.0]), "1")
     with pytest.raises(DTypeError, match=r"clip_grad_norm: a parameter must be .*ndarray"):
         optim.clip_grad_norm([np.ones(2)], 1.0)
+    for model in (nn.Linear(2, 3), nn.Sequential(nn.Linear(2, 3))):
+        with pytest.raises(
+            DTypeError, match=r"clip_grad_norm: .* got a (Linear|Sequential); give model\.parameters\(\)"
+        ):
+            optim.clip_grad_norm(model, 1.0)
 
 
 @pytest.mark.parity

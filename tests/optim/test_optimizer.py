@@ -7,7 +7,7 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
-from needle.errors import DTypeError, GradientError, OptionError, ShapeError
+from needle.errors import DeviceError, DTypeError, GradientError, OptionError, ShapeError
 from tests.tolerances import assert_close
 
 OPTIMIZERS = {
@@ -270,7 +270,8 @@ def test_state_that_is_none():
 @pytest.mark.parametrize(
     "params, error, said",
     [
-        ([], ShapeError, "there are no parameters"),
+        ([], ShapeError, r"there are no parameters; .* wrapped in nn\.Parameter"),
+        (nn.Sequential(nn.Linear(2, 3)), DTypeError, r".* got a Sequential; give model\.parameters\(\)"),
         (iter(()), ShapeError, "there are no parameters"),
         (ndl.Tensor([1.0]), DTypeError, "expected an iterable of tensors, got a Tensor"),
         (3, DTypeError, "expected an iterable of tensors, got a int"),
@@ -279,7 +280,7 @@ def test_state_that_is_none():
         ([ndl.Tensor([1], dtype="int64")], DTypeError, "parameter 0 is of dtype int64"),
         ([ndl.Tensor([1.0]) * 2], GradientError, "parameter 0 is the result of an op"),
         ([np.ones(2)], DTypeError, "parameter 0 must be a Tensor, got a ndarray"),
-        ([{"params": None}], DTypeError, "the params of a group must be tensors, got a NoneType"),
+        ([{"params": None}], DTypeError, "params of a group: expected an iterable of tensors, got a NoneType"),
         ([{"params": []}, ndl.Tensor([1.0])], DTypeError, "a group must be a dict with params, got a Tensor"),
         ([ndl.Tensor([1.0]), {"params": []}], DTypeError, "a group must be a dict with params, got a Tensor"),
         ([{"lr": 0.1}], OptionError, "a group has params and maybe some of params, lr"),
@@ -328,3 +329,20 @@ def test_gradient_or_state_that_does_not_fit(make):
     q.cached_data = q.cached_data.astype("float64")
     with pytest.raises(DTypeError, match="float64 and float32"):
         opt.step()
+
+
+@pytest.mark.parametrize("name", ["momentum", "Adam", "AdamW"])
+def test_a_step_after_moving_says_what_to_do_and_changes_nothing(name):
+    other = ndl.BackendDevice("other", "needle.backend_ndarray.ndarray_backend_numpy")
+    model = nn.Linear(2, 3, device=ndl.cpu_numpy())
+    opt = OPTIMIZERS[name](model.parameters())
+    model(ndl.ones(1, 2, device=ndl.cpu_numpy())).sum().backward()
+    opt.step()
+    model.to(other)
+    with pytest.raises(
+        DeviceError, match=r"state is on cpu_numpy\(\), the parameters on other\(\); make the optimizer"
+    ):
+        opt.step()
+    opt.load_state_dict(opt.state_dict())
+    opt.step()
+    assert opt.t == 2
