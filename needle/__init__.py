@@ -34,6 +34,7 @@ from needle.backend_ndarray import cpu_numpy as cpu_numpy
 from needle.backend_ndarray import cuda as cuda
 from needle.backend_ndarray import default_device as default_device
 from needle.backend_ndarray import default_dtype as default_dtype
+from needle.backend_ndarray import device as device
 from needle.backend_ndarray import set_default_dtype as set_default_dtype
 from needle.errors import BoundsError as BoundsError
 from needle.errors import DeviceError as DeviceError

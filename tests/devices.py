@@ -8,7 +8,7 @@ import pytest
 import needle as ndl
 from needle import backend_ndarray as nd
 
-DEVICES = [device for device in (ndl.cpu(), ndl.cpu_numpy()) if device.enabled()]
+DEVICES = [device for device in ndl.all_devices() if device.enabled()]
 DTYPES = ["float32", "float64"]
 
 

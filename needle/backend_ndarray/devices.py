@@ -9,6 +9,7 @@ A backend is a module that exports the kernels of `kernels.py`. Further ones are
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from needle.backend_ndarray import kernels
 from needle.backend_ndarray.dtypes import BACKEND, as_dtype, whole_numbers
 from needle.backend_ndarray.layout import as_shape
 from needle.errors import BoundsError, DeviceError
@@ -24,12 +26,15 @@ from needle.errors import BoundsError, DeviceError
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
 
+_EXPORTS = ["Array", *(name for name, f in inspect.getmembers(kernels, inspect.isfunction))]
+
 
 class BackendDevice:
     """A place where arrays live and compute: a name and the backend module that serves it.
 
-    The module is imported when it is first needed. Where it cannot be, the device is not `enabled()`, and using it
-    raises a DeviceError that says why, and `remedy`. Attributes that a device does not have itself are its module's.
+    The module is imported when it is first needed. Where it cannot be, or lacks kernels, the device is not `enabled()`,
+    and using it raises a DeviceError that says why, and `remedy`. Attributes that a device does not have itself are
+    its module's.
 
     >>> from needle import backend_ndarray as nd
     >>> nd.cpu_numpy(), nd.cpu_numpy().enabled()
@@ -46,7 +51,9 @@ class BackendDevice:
     @cached_property
     def _loaded(self) -> ModuleType | Exception:
         try:
-            return importlib.import_module(self._module_name)
+            module = importlib.import_module(self._module_name)
+            missing = [name for name in _EXPORTS if not hasattr(module, name)]
+            return ImportError(f"{self._module_name} lacks {', '.join(missing)}") if missing else module
         except Exception as error:  # whatever a foreign module raises, the other devices must work
             return error
 
@@ -55,7 +62,7 @@ class BackendDevice:
         """The backend module.
 
         Raises:
-            DeviceError: it cannot be imported.
+            DeviceError: it cannot be imported, or is not whole.
         """
         if isinstance(self._loaded, Exception):
             raise DeviceError(f"{self} is not enabled: {self._loaded}; {self._remedy}") from self._loaded

@@ -3,12 +3,15 @@
 import copy
 import importlib.metadata
 import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
 
+import needle
 from needle import backend_ndarray as nd
-from needle.backend_ndarray import devices
+from needle.backend_ndarray import devices, ndarray_backend_numpy
 from needle.errors import BoundsError, DeviceError, DTypeError
 
 
@@ -17,6 +20,7 @@ def test_names_and_equality():
     assert str(nd.cpu_numpy()) == "cpu_numpy()"
     assert nd.cpu() == nd.cpu() != nd.cpu_numpy()
     assert len({nd.cpu(), nd.cpu(), nd.cuda()}) == 2
+    assert needle.device("cpu_numpy") == nd.cpu_numpy()
     assert nd.cpu() != "cpu()"
     for device in nd.all_devices():
         assert pickle.loads(pickle.dumps(device)) == copy.deepcopy(device) == device == nd.device(device.name)
@@ -107,6 +111,16 @@ def test_unpickling_where_a_device_is_missing(monkeypatch):
     enabled = nd.BackendDevice.enabled
     monkeypatch.setattr(nd.BackendDevice, "enabled", lambda self: self.name != "mine" and enabled(self))
     assert pickle.loads(data).device == nd.default_device()
+
+
+def test_a_backend_that_is_not_whole_names_what_it_lacks(monkeypatch):
+    backend = types.ModuleType("half_a_backend")
+    vars(backend).update({name: f for name, f in vars(ndarray_backend_numpy).items() if name not in ("Array", "add")})
+    monkeypatch.setitem(sys.modules, "half_a_backend", backend)
+    half = nd.BackendDevice("half", "half_a_backend")
+    assert not half.enabled()
+    with pytest.raises(DeviceError, match=r"^half\(\) is not enabled: half_a_backend lacks Array, add; use cpu_numpy"):
+        half.zeros(2)
 
 
 def test_creation(device, dtype):
