@@ -12,15 +12,24 @@ import numpy as np
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.backend_ndarray.devices import as_device
+from needle.errors import DTypeError, OptionError
 
 
 def manual_seed(seed: int) -> None:
     """Seed NumPy's global legacy generator, from which all of needle's random numbers come.
 
+    Raises:
+        DTypeError: the seed is no whole number.
+        OptionError: it is not in 0..2**32 - 1.
+
     >>> manual_seed(0)
     >>> rand(1, dtype="float64").item() == np.random.RandomState(0).rand()
     True
     """
+    if not isinstance(seed, int | np.integer):
+        raise DTypeError(f"manual_seed: seed must be a whole number, got {seed!r}")
+    if not 0 <= seed < 2**32:
+        raise OptionError(f"manual_seed: seed must be in 0..{2**32 - 1}, got {seed}")
     np.random.seed(seed)
 
 

@@ -81,3 +81,9 @@ def test_one_hot_of_what_numpy_takes(device):
 def test_a_name_is_no_device(make):
     with pytest.raises(DeviceError, match="'cpu' is no device"):
         make()
+
+
+@pytest.mark.parametrize(("seed", "error"), [("a", ndl.DTypeError), (1.5, ndl.DTypeError), (-1, ndl.OptionError)])
+def test_manual_seed_refuses(seed, error):
+    with pytest.raises(error, match="manual_seed: seed must be "):
+        ndl.manual_seed(seed)
