@@ -30,6 +30,8 @@ clean:
 	@touch $@
 
 $(RUN):
+	@command -v "$(PYTHON)" >/dev/null || \
+	    { echo 'There is no program "$(PYTHON)"; name a Python that is there: make PYTHON=python3.12'; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo 'needle needs Python 3.10 or later; name one: make PYTHON=python3.12'; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \

@@ -26,10 +26,10 @@ def make(tmp_path):
     folder.mkdir()
     shutil.copy(ROOT / "Makefile", folder)
 
-    def make(fails_on):
-        python = folder / "python"
-        python.write_text(f'#!/bin/sh\ncase "$2" in *{fails_on}*) exit 1;; esac\n')
-        python.chmod(0o755)
+    def make(fails_on, python=folder / "python"):
+        stand_in = folder / "python"
+        stand_in.write_text(f'#!/bin/sh\ncase "$2" in *{fails_on}*) exit 1;; esac\n')
+        stand_in.chmod(0o755)
         return run("make", ".venv/bin/python", f"PYTHON={python}", cwd=folder)
 
     return make
@@ -42,6 +42,12 @@ def make(tmp_path):
 def test_make_names_the_remedy_for_an_unfit_python(make, fails_on, remedy):
     done = make(fails_on)
     assert done.returncode and re.search(remedy, done.stdout)
+
+
+def test_make_names_a_python_that_is_not_there(make):
+    done = make(fails_on="nothing", python="/nonexistent")
+    assert done.returncode and re.search(r'There is no program "/nonexistent".*make PYTHON=', done.stdout)
+    assert "3.10" not in done.stdout
 
 
 def test_importing_needle_loads_numpy_and_nothing_optional():
