@@ -1,0 +1,117 @@
+// The innermost kernel of all products: a tile of C held in registers, and the one loop that does the arithmetic.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace needle {
+
+// A tile is up to kTileRows x 2 registers: as many accumulators as fit beside two registers of B and one of A.
+#if defined(__AVX512F__)
+constexpr int kRegisterBytes = 64, kTileRows = 14;
+#elif defined(__AVX2__)
+constexpr int kRegisterBytes = 32, kTileRows = 6;
+#elif defined(__aarch64__)
+constexpr int kRegisterBytes = 16, kTileRows = 12;
+#else
+constexpr int kRegisterBytes = 16, kTileRows = 4;
+#endif
+
+template <class T>
+struct RegisterOf {
+  typedef T type __attribute__((vector_size(kRegisterBytes)));
+};
+template <class T>
+using Register = typename RegisterOf<T>::type;
+template <class T>
+constexpr int kRegisterLanes = kRegisterBytes / sizeof(T);
+template <class T>
+constexpr int kTileColumns = 2 * kRegisterLanes<T>;
+
+template <class T>
+inline Register<T> load_register(const T* p) {
+  Register<T> r;
+  std::memcpy(&r, p, sizeof r);
+  return r;
+}
+template <class T>
+inline void store_register(T* p, Register<T> r) {
+  std::memcpy(p, &r, sizeof r);
+}
+template <class T>
+inline Register<T> spread(T x) {
+  return x - Register<T>{};  // -0 stays -0
+}
+
+// a * b + c, lane by lane, with one rounding.
+inline Register<float> fused(Register<float> a, Register<float> b, Register<float> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__)
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__)
+  return vfmaq_f32(c, a, b);
+#else
+  for (int i = 0; i < kRegisterLanes<float>; ++i) c[i] = std::fma(a[i], b[i], c[i]);
+  return c;
+#endif
+}
+inline Register<double> fused(Register<double> a, Register<double> b, Register<double> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__AVX2__)
+  return _mm256_fmadd_pd(a, b, c);
+#elif defined(__aarch64__)
+  return vfmaq_f64(c, a, b);
+#else
+  for (int i = 0; i < kRegisterLanes<double>; ++i) c[i] = std::fma(a[i], b[i], c[i]);
+  return c;
+#endif
+}
+
+// A place on the reduction axis: an offset into A, and a row of B. Lists of steps let one kernel read plain matrices,
+// windows of images and the pixels of a batch where they lie; a list costs nothing beside the arithmetic.
+struct Step {
+  int64_t a, b;
+};
+
+// C (+)= A B over one group of the reduction axis: M rows, `a_stride` and `c_stride` apart, by V registers. Each
+// element is a chain of fused multiply-adds from zero, which is then added to C (to zero for the first group).
+template <class T, int M, int V>
+void tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, const Step* step, const Step* end, T* c,
+          int64_t c_stride, bool first, const T* bias) {
+  constexpr int lanes = kRegisterLanes<T>;
+  Register<T> sum[M][V] = {};
+  for (; step != end; ++step) {
+    const T* left = a + step->a;
+    const T* row = b + step->b * b_stride;
+    Register<T> right[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) right[v] = load_register(row + v * lanes);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      const Register<T> x = spread(left[m * a_stride]);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[m][v] = fused(x, right[v], sum[m][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int m = 0; m < M; ++m) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      T* place = c + m * c_stride + v * lanes;
+      Register<T> total = (first ? Register<T>{} : load_register(place)) + sum[m][v];
+      if (bias) total += load_register(bias + v * lanes);
+      store_register(place, total);
+    }
+  }
+}
+
+}  // namespace needle
