@@ -98,8 +98,7 @@ from needle.ops import Minimum as Minimum
 from needle.ops import MulScalar as MulScalar
 from needle.ops import Negate as Negate
 from needle.ops import Normalize as Normalize
-from needle.ops import NormalizeGradient as NormalizeGradient
-from needle.ops import NormalizeWeightGradient as NormalizeWeightGradient
+from needle.ops import NormalizeGradients as NormalizeGradients
 from needle.ops import Pad as Pad
 from needle.ops import Permute as Permute
 from needle.ops import PowerScalar as PowerScalar

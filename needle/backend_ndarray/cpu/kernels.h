@@ -1,5 +1,5 @@
 // The native kernels, by file. Their meaning is that of needle/backend_ndarray/kernels.py; views are float32 or float64,
-// all of one dtype unless said (masks, indices and positions are bool, int64 and uint8 or int64). They are checked by the
+// all of one dtype unless said (masks, indices and positions are bool, int64 and uint8 or int32). They are checked by the
 // bindings: equal or broadcastable shapes, bounds, dtypes, no overlap of what is written with what is read.
 #pragma once
 
@@ -68,7 +68,7 @@ void avg_pool_gradient(const View& d, const View& out, const PoolSettings& setti
 void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, const View& out,
                const View& mean, const View& variance);
 void normalize_gradient(const View& d, const View& x, const View* weight, const View& mean, const View& inv_std,
-                        const Axes& axes, const View& out);
+                        const Axes& axes, const View& out, const View* out_weight, const View* out_bias);
 
 // update.cc
 void sgd_update(const Views& params, const Views& grads, const Views& velocities, double lr, double momentum,

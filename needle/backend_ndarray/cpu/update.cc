@@ -63,9 +63,11 @@ void update(const std::array<const Views*, N>& views, const Rule& rule) {
     const Order order = memory_order(param);
     std::array<T*, N> row;
     for (size_t k = 0; k < N; ++k) {
+      const View& view = (*views[k])[i];
+      const bool dense = is_dense(view, order);
       auto& staged = k == 1 ? gradient_copies : copies;
-      staged.push_back(stage_dense((*views[k])[i], order));
-      row[k] = staged.back().view().template as<T>();
+      if (!dense) staged.emplace_back(view, order);
+      row[k] = (dense ? view : staged.back().view()).template as<T>();
     }
     arrays.push_back(row);
     starts.push_back(starts.back() + param.size());
