@@ -22,10 +22,11 @@ lint: .venv/dev.installed
 
 clean:
 	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -f needle/backend_ndarray/_cpu_*.so needle/backend_ndarray/cpu_build.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .venv/NAME.installed: the package, editable, with the extra NAME of pyproject.toml.
-.venv/%.installed: pyproject.toml setup.py | $(RUN)
+.venv/%.installed: pyproject.toml setup.py $(wildcard needle/backend_ndarray/cpu/*) | $(RUN)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 

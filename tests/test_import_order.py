@@ -22,6 +22,7 @@ LAYERS = [
     ["testing", "io"],
     ["course"],
     ["__init__"],
+    ["__main__"],
     ["apps"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from needle.backend_ndarray.dtypes import BACKEND, as_dtype
-from needle.errors import BoundsError, DeviceError, DTypeError
+from needle.errors import BoundsError, DeviceError, DTypeError, OptionError
 
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
@@ -46,6 +46,8 @@ class BackendDevice:
     def _loaded(self) -> ModuleType | Exception:
         try:
             return importlib.import_module(self._module_name)
+        except OptionError:  # a variable of the environment is set wrongly: not the same as a device that is missing
+            raise
         except Exception as error:  # whatever a foreign module raises, the other devices must work
             return error
 
@@ -147,7 +149,7 @@ def _shape_of(lengths: tuple[Any, ...]) -> tuple[int, ...]:
 _CPU = BackendDevice(
     "cpu",
     f"{__package__}.ndarray_backend_cpu",
-    "the native backend is not built in this version, use cpu_numpy(), which default_device() gives too",
+    "install g++ or clang++ and then needle again, or use cpu_numpy(), which default_device() gives too",
 )
 _CPU_NUMPY = BackendDevice("cpu_numpy", f"{__package__}.ndarray_backend_numpy")
 _CUDA = BackendDevice("cuda", f"{__package__}.ndarray_backend_cuda", "needle has no CUDA backend, use default_device()")

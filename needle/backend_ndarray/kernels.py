@@ -27,6 +27,8 @@ class Array(Protocol):
     version: int
 
     def __init__(self, size: int, dtype: np.dtype[Any]) -> None: ...
+    @classmethod
+    def wrap(cls, line: np.ndarray[Any, Any]) -> Array: ...  # on memory of others: writable, one axis, no gaps
     def ptr(self) -> int: ...
 
 

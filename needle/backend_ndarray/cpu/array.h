@@ -8,7 +8,7 @@ namespace needle {
 
 enum class DType { float32, float64, int64, int32, uint8, boolean };
 
-constexpr int kMaxDims = 16;
+constexpr int kMaxDims = 32;
 
 // A strided view on a buffer. `data` is the first element of the view (the offset is applied already); shape and
 // strides count elements; a stride may be 0 or negative. The binding has checked that all of it lies in the buffer.

@@ -1,0 +1,61 @@
+// From a Python call to a native kernel, or to the reference kernel of that name.
+#pragma once
+
+#include "arguments.h"
+#include "missing.h"
+
+namespace needle {
+
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  WithoutGil(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// Run a kernel that touches `work` elements. What is over within microseconds keeps the GIL: to give it away and take
+// it back would cost as much, and wait for whoever got it.
+template <class Kernel>
+void run(int64_t work, const Kernel& kernel) {
+  constexpr int64_t kShort = 4096;
+  if (work < kShort) return kernel();
+  WithoutGil without_gil;
+  kernel();
+}
+
+inline py::object reference(const char* name) {
+  static const py::handle module = py::module_::import("needle.backend_ndarray.ndarray_backend_numpy").release();
+  return module.attr(name);
+}
+
+// Floating-point kernels are native; those of integers and bools are the reference's.
+template <class Kernel, class... Arguments>
+void dispatch(const Call& call, bool native, int64_t work, const Kernel& kernel, const Arguments&... arguments) {
+  if (native) {
+    try {
+      return run(work, kernel);
+    } catch (const Missing&) {
+    }
+  }
+  reference(call.op)(arguments...);
+}
+
+// A function with the parameters that the comma-separated `names` says, in a form that inspect.signature understands.
+template <class Function, class... Names>
+void def(py::module_& m, const char* name, Function function, const Names*... names) {
+  py::options options;
+  options.disable_function_signatures();
+  std::string doc = std::string(name) + "(";
+  bool first = true;
+  ((doc += (first ? "" : ", ") + std::string(names), first = false), ...);
+  doc += ")\n--\n\nSee needle.backend_ndarray.kernels.";
+  m.def(name, function, py::arg(names)..., doc.c_str());
+}
+
+void bind_layers(py::module_& m);  // convolution, pooling, normalisation, optimizer steps
+void bind_runtime(py::module_& m);  // threads, the cache, the facts of this build
+
+}  // namespace needle

@@ -1,0 +1,4 @@
+#pragma once
+namespace needle {
+struct Missing {};
+}  // namespace needle
