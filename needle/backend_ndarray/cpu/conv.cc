@@ -2,19 +2,11 @@
 
 #include <algorithm>
 
+#include "depthwise.h"
 #include "parallel.h"
 
 namespace needle {
 namespace {
-
-// Calls f on `result`, or on dense scratch that is copied to it where its channels do not lie next to each other.
-template <class F>
-void into_dense_channels(const View& result, F f) {
-  if (result.strides[3] == 1 || result.shape[3] <= 1) return f(result);
-  const View dense = dense_scratch(result, kResult);
-  f(dense);
-  copy(dense, result);
-}
 
 template <class T>
 void forward(const View& x, const View& weight, const View* bias, const View& out, const ConvSettings& settings) {
@@ -28,8 +20,12 @@ void forward(const View& x, const View& weight, const View* bias, const View& ou
     for (int64_t i = 0; i < bias->shape[0]; ++i) dense_bias.push_back(bias->as<T>()[i * bias->strides[0]]);
   const View source = with_dense_channels(x, kDense);
   into_dense_channels(out, [&](const View& result) {
-    convolve<T>(Images<const T>(source), h.forward(), w.forward(), filter, settings.groups,
-                bias ? dense_bias.data() : nullptr, Images<T>(result));
+    const T* to_add = bias ? dense_bias.data() : nullptr;
+    if (is_depthwise(weight, settings))
+      depthwise<T>(Images<const T>(source), h.forward(), w.forward(), filter, to_add, Images<T>(result));
+    else
+      convolve<T>(Images<const T>(source), h.forward(), w.forward(), filter, settings.groups, to_add,
+                  Images<T>(result));
   });
 }
 
@@ -43,8 +39,11 @@ void input_gradient(const View& d, const View& weight, const View& out, const Co
                          channels * weight.strides[3]};
   const View source = with_dense_channels(d, kDense);
   into_dense_channels(out, [&](const View& result) {
-    convolve<T>(Images<const T>(source), h.gradient(), w.gradient(), filter, settings.groups, nullptr,
-                Images<T>(result));
+    if (is_depthwise(weight, settings))
+      depthwise<T>(Images<const T>(source), h.gradient(), w.gradient(), filter, nullptr, Images<T>(result));
+    else
+      convolve<T>(Images<const T>(source), h.gradient(), w.gradient(), filter, settings.groups, nullptr,
+                  Images<T>(result));
   });
 }
 

@@ -2,6 +2,7 @@
 // forward pass and the input gradient from that.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,6 +31,11 @@ struct Tap {
 struct Run {
   int64_t first, step, count, source_step;
   std::vector<Tap> taps;  // k ascends
+
+  // The first result of this run that is not before `place`.
+  int64_t index_from(int64_t place) const {
+    return place <= first ? 0 : std::min(count, (place - first + step - 1) / step);
+  }
 };
 
 // The kernel along one axis, and how long its input (before padding) and its output are.
@@ -81,6 +87,15 @@ inline View copied(const View& v, Slot slot) {
 // The same, but v itself where its last axis lies in one piece.
 inline View with_dense_channels(const View& v, Slot slot) {
   return v.strides[3] == 1 || v.shape[3] <= 1 ? v : copied(v, slot);
+}
+
+// Calls f on `result`, or on dense scratch that is copied to it where its channels do not lie in one piece.
+template <class F>
+void into_dense_channels(const View& result, F f) {
+  if (result.strides[3] == 1 || result.shape[3] <= 1) return f(result);
+  const View dense = dense_scratch(result, kResult);
+  f(dense);
+  copy(dense, result);
 }
 
 }  // namespace needle

@@ -1,9 +1,8 @@
-// The forward pass and the input gradient: tiles of pixels against panels of the filter. A region is a rectangle of
-// result pixels whose windows hold the same taps, so nothing is padded and no tap on the padding is computed.
+// The forward pass and the input gradient: tiles of pixels against panels of the filter.
 #include <algorithm>
-#include <array>
 
 #include "conv.h"
+#include "conv_regions.h"
 #include "parallel.h"
 
 namespace needle {
@@ -11,48 +10,24 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A loop over pixels: how many, and how far apart in source and result.
-struct Loop {
-  int64_t count, source, result;
-};
-
-struct Region {
-  const Run *h, *w;
-  Steps steps;
-};
-
+// Joins loops over pixels where one goes on where the other ends, and makes tiles along the one with the tallest.
 template <class T>
-Region make_region(const Run& h, const Run& w, const Images<const T>& source, const Filter<T>& filter) {
-  Region region{&h, &w, {}};
-  for (const Tap& i : h.taps)
-    for (const Tap& j : w.taps) {
-      const int64_t row = (i.k * filter.kw + j.k) * filter.sources;
-      region.steps.append(row, filter.sources, i.at * source.h_stride + j.at * source.w_stride, source.c_stride, row);
-    }
-  return region;
-}
-
-// Joins loops where one goes on where the other ends, and puts the one that makes the tallest tiles last.
-template <class T>
-std::array<Loop, 3> arrange(std::array<Loop, 3> loops) {
-  for (int outer = 1; outer >= 0; --outer)
-    for (int inner = outer + 1; inner < 3; ++inner) {
-      Loop &o = loops[outer], &i = loops[inner];
-      if (o.count > 1 && o.source == i.source * i.count && o.result == i.result * i.count) {
-        i.count *= o.count;
-        o.count = 1;
-      }
-    }
-  const auto height = [](const Loop& loop) {
-    const int64_t most = tile_rows<T>(loop.source);
-    return static_cast<double>(loop.count) / ceil_div(loop.count, most);
+Rows<T> arrange(const T* source, T* result, Loop images, Loop h, Loop w) {
+  const auto join = [](Loop* outer, Loop* inner) {
+    if (outer->a != inner->a * inner->count || outer->c != inner->c * inner->count) return;
+    inner->count *= outer->count;
+    outer->count = 1;
   };
-  constexpr double kTallEnough = 6;
-  int rows = 2;
-  for (int i = 1; i >= 0 && height(loops[rows]) < std::min<double>(kTallEnough, kTileRows); --i)
-    if (height(loops[i]) > height(loops[rows])) rows = i;
-  std::swap(loops[rows], loops[2]);
-  return loops;
+  join(&h, &w);
+  join(&images, &h);
+  if (h.count == 1) join(&images, &w);
+  const auto height = [](const Loop& loop) {
+    return static_cast<double>(loop.count) / ceil_div(loop.count, tile_rows<T>(loop.a));
+  };
+  constexpr double kTallEnough = std::min(6, kTileRows);
+  if (height(w) < kTallEnough && height(h) > height(w)) std::swap(h, w);
+  if (height(w) < kTallEnough && height(images) > height(w)) std::swap(images, w);
+  return {source, result, w, h, images};
 }
 
 // How the result is cut into tasks: some images, some rows of pixels, some columns (of one channel group).
@@ -94,10 +69,7 @@ class Convolution {
   Convolution(const Images<const T>& source, const std::vector<Run>& h_runs, const std::vector<Run>& w_runs,
               const Filter<T>& filter, int64_t groups, const T* bias, const Images<T>& result)
       : source_(source), result_(result), filter_(filter), groups_(groups), bias_(bias),
-        cut_(cut(source, result, filter, groups)) {
-    for (const Run& h : h_runs)
-      for (const Run& w : w_runs) regions_.push_back(make_region(h, w, source, filter));
-  }
+        cut_(cut(source, result, filter, groups)), regions_(make_regions(h_runs, w_runs, source, filter)) {}
 
   void run() {
     pack_filter();
@@ -142,36 +114,18 @@ class Convolution {
 
     for (const Region& region : regions_) {
       const Run &h = *region.h, &w = *region.w;
-      // The part of the run that lies in rows [row0, row0 + rows).
-      const int64_t i0 = std::min(h.count, std::max<int64_t>(0, ceil_div(row0 - h.first, h.step)));
-      const int64_t i1 = std::max(i0, std::min(h.count, ceil_div(row0 + cut_.rows - h.first, h.step)));
+      const int64_t i0 = h.index_from(row0), i1 = h.index_from(row0 + cut_.rows);
       if (i0 == i1) continue;
-      const auto loops = arrange<T>({{{images, source_.n_stride, result_.n_stride},
-                                      {i1 - i0, h.source_step * source_.h_stride, h.step * result_.h_stride},
-                                      {w.count, w.source_step * source_.w_stride, w.step * result_.w_stride}}});
-      compute(loops, region.steps, right, bias, source + i0 * h.source_step * source_.h_stride,
-              result + (h.first + i0 * h.step) * result_.h_stride + w.first * result_.w_stride);
-    }
-  }
-
-  void compute(const std::array<Loop, 3>& loops, const Steps& steps, const Right<T>& right, const T* bias,
-               const T* source, T* result) const {
-    const int64_t groups = std::max<int64_t>(1, steps.count());
-    for (int64_t g = 0; g < groups; ++g) {
-      const Step* begin = steps.count() ? steps.begin(g) : nullptr;
-      const Step* end = steps.count() ? steps.end(g) : nullptr;
-      for (int64_t panel = 0; panel * kTileColumns<T> < right.columns; ++panel) {
-        const int64_t column = panel * kTileColumns<T>;
-        const Right<T> one{right.data + panel * right.panel, right.row, right.panel,
-                           std::min<int64_t>(kTileColumns<T>, right.columns - column), true};
-        for (int64_t i = 0; i < loops[0].count; ++i)
-          for (int64_t j = 0; j < loops[1].count; ++j) {
-            const Rows<T> rows{source + i * loops[0].source + j * loops[1].source, loops[2].source,
-                               result + i * loops[0].result + j * loops[1].result + column, loops[2].result,
-                               loops[2].count};
-            multiply(rows, begin, end, one, g == 0, bias && g + 1 == groups ? bias + column : nullptr);
-          }
-      }
+      const Rows<T> rows = arrange<T>(
+          source + i0 * h.source_step * source_.h_stride,
+          result + (h.first + i0 * h.step) * result_.h_stride + w.first * result_.w_stride,
+          {images, source_.n_stride, result_.n_stride},
+          {i1 - i0, h.source_step * source_.h_stride, h.step * result_.h_stride},
+          {w.count, w.source_step * source_.w_stride, w.step * result_.w_stride});
+      const Steps& steps = region.steps;
+      if (steps.count() == 0) multiply<T>(rows, nullptr, nullptr, right, true, bias);
+      for (int64_t g = 0; g < steps.count(); ++g)
+        multiply(rows, steps.begin(g), steps.end(g), right, g == 0, g + 1 == steps.count() ? bias : nullptr);
     }
   }
 

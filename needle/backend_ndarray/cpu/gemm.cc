@@ -7,18 +7,18 @@
 namespace needle {
 namespace {
 
-template <class T>
-using Kernel = void (*)(const T*, int64_t, const T*, int64_t, const Step*, const Step*, T*, int64_t, bool, const T*);
+template <class T, class Place>
+using Kernel = void (*)(const T*, Place, const T*, int64_t, const Step*, const Step*, T*, int64_t, bool, const T*);
 
-template <class T, int V, int... M>
-constexpr std::array<Kernel<T>, sizeof...(M)> kernels_of(std::integer_sequence<int, M...>) {
-  return {tile<T, M + 1, V>...};
+template <class T, class Place, int V, int... M>
+constexpr std::array<Kernel<T, Place>, sizeof...(M)> kernels_of(std::integer_sequence<int, M...>) {
+  return {tile<T, M + 1, V, Place>...};
 }
 // kKernels[V - 1][M - 1]
-template <class T>
-constexpr std::array<std::array<Kernel<T>, kTileRows>, 2> kKernels = {
-    kernels_of<T, 1>(std::make_integer_sequence<int, kTileRows>()),
-    kernels_of<T, 2>(std::make_integer_sequence<int, kTileRows>())};
+template <class T, class Place>
+constexpr std::array<std::array<Kernel<T, Place>, kTileRows>, 2> kKernels = {
+    kernels_of<T, Place, 1>(std::make_integer_sequence<int, kTileRows>()),
+    kernels_of<T, Place, 2>(std::make_integer_sequence<int, kTileRows>())};
 
 // A panel: where it begins, how many registers wide it is, and which of its columns [from, to) are C's.
 template <class T>
@@ -39,11 +39,14 @@ struct Panel {
   bool full() const { return to - from == registers * kRegisterLanes<T>; }
 };
 
-template <class T>
-void ragged_tile(Kernel<T> kernel, int64_t m, const T* a, int64_t a_stride, const Panel<T>& panel, int64_t b_stride,
-                 const Step* begin, const Step* end, T* c, int64_t c_stride, bool first, const T* bias) {
+// One tile of m rows; of a panel that is not full, the columns that are C's go there by way of a buffer.
+template <class T, class Place>
+void compute(int64_t m, const T* a, Place place, const Panel<T>& panel, int64_t b_stride, const Step* begin,
+             const Step* end, T* c, int64_t c_stride, bool first, const T* bias) {
+  const Kernel<T, Place> kernel = kKernels<T, Place>[panel.registers - 1][m - 1];
+  if (panel.full()) return kernel(a, place, panel.b, b_stride, begin, end, c, c_stride, first, bias);
   T product[kTileRows * kTileColumns<T>];
-  kernel(a, a_stride, panel.b, b_stride, begin, end, product, kTileColumns<T>, true, nullptr);
+  kernel(a, place, panel.b, b_stride, begin, end, product, kTileColumns<T>, true, nullptr);
   for (int64_t i = 0; i < m; ++i) {
     const T* from = product + i * kTileColumns<T> + panel.from;
     T* to = c + i * c_stride;
@@ -54,39 +57,48 @@ void ragged_tile(Kernel<T> kernel, int64_t m, const T* a, int64_t a_stride, cons
   }
 }
 
-// Row i of `parts` nearly equal parts of [0, count).
-inline int64_t part(int64_t count, int64_t parts, int64_t i) { return count / parts * i + std::min(i, count % parts); }
+template <class T>
+int64_t panel_count(const Right<T>& b) {
+  return (b.columns + kTileColumns<T> - 1) / kTileColumns<T>;
+}
 
 }  // namespace
 
 template <class T>
 void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Right<T>& b, bool first, const T* bias) {
-  constexpr int64_t kTilesAtOnce = 4;  // share a panel while it is in the first cache
-  const int64_t panels = (b.columns + kTileColumns<T> - 1) / kTileColumns<T>;
-  const int64_t most = tile_rows<T>(rows.a_stride), tiles = (rows.count + most - 1) / most;
-  for (int64_t chunk = 0; chunk < tiles; chunk += kTilesAtOnce) {
-    for (int64_t j = 0; j < panels; ++j) {
-      const Panel<T> panel(b, j);
-      const T* panel_bias = bias ? bias + panel.column : nullptr;
-      for (int64_t i = chunk; i < std::min(chunk + kTilesAtOnce, tiles); ++i) {
-        const int64_t row = part(rows.count, tiles, i), m = part(rows.count, tiles, i + 1) - row;
-        const T* a = rows.a + row * rows.a_stride;
-        T* c = rows.c + row * rows.c_stride + panel.column;
-        const Kernel<T> kernel = kKernels<T>[panel.registers - 1][m - 1];
-        if (panel.full())
-          kernel(a, rows.a_stride, panel.b, b.row, begin, end, c, rows.c_stride, first, panel_bias);
-        else
-          ragged_tile(kernel, m, a, rows.a_stride, panel, b.row, begin, end, c, rows.c_stride, first, panel_bias);
+  // Tiles of nearly equal height: the first `taller` ones have a row more.
+  const int64_t most = tile_rows<T>(rows.rows.a), tiles = (rows.rows.count + most - 1) / most;
+  const int64_t height = tiles ? rows.rows.count / tiles : 0, taller = rows.rows.count - height * tiles;
+  for (int64_t j = 0; j < panel_count(b); ++j) {
+    const Panel<T> panel(b, j);
+    const T* panel_bias = bias ? bias + panel.column : nullptr;
+    for (int64_t outer = 0; outer < rows.outer.count; ++outer) {
+      for (int64_t middle = 0; middle < rows.middle.count; ++middle) {
+        const T* a = rows.a + outer * rows.outer.a + middle * rows.middle.a;
+        T* c = rows.c + outer * rows.outer.c + middle * rows.middle.c + panel.column;
+        for (int64_t i = 0; i < tiles; ++i) {
+          const int64_t m = height + (i < taller);
+          compute(m, a, Spaced{rows.rows.a}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
+          a += m * rows.rows.a;
+          c += m * rows.rows.c;
+        }
       }
     }
   }
 }
 
 template <class T>
-void multiply_all(const Rows<T>& rows, const Steps& steps, const Right<T>& b, const T* bias) {
-  if (steps.count() == 0) return multiply<T>(rows, nullptr, nullptr, b, true, bias);
-  for (int64_t group = 0; group < steps.count(); ++group)
-    multiply(rows, steps.begin(group), steps.end(group), b, group == 0, group + 1 == steps.count() ? bias : nullptr);
+void multiply(const T* a, const std::vector<int64_t>& offsets, const Step* begin, const Step* end, const Right<T>& b,
+              T* c, int64_t c_stride) {
+  const int64_t count = offsets.size(), tiles = (count + kTileRows - 1) / kTileRows;
+  for (int64_t j = 0; j < panel_count(b); ++j) {
+    const Panel<T> panel(b, j);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t row = count * i / tiles, m = count * (i + 1) / tiles - row;
+      compute<T, Listed>(m, a, {offsets.data() + row}, panel, b.row, begin, end, c + row * c_stride + panel.column,
+                         c_stride, true, nullptr);
+    }
+  }
 }
 
 void Steps::append(int64_t position, int64_t length, int64_t a, int64_t a_step, int64_t b) {
@@ -121,9 +133,10 @@ void pack(const T* b, int64_t row_stride, int64_t column_stride, int64_t rows, i
   }
 }
 
-#define NEEDLE_INSTANTIATE(T)                                                                                   \
-  template void multiply<T>(const Rows<T>&, const Step*, const Step*, const Right<T>&, bool, const T*);         \
-  template void multiply_all<T>(const Rows<T>&, const Steps&, const Right<T>&, const T*);                       \
+#define NEEDLE_INSTANTIATE(T)                                                                                  \
+  template void multiply<T>(const Rows<T>&, const Step*, const Step*, const Right<T>&, bool, const T*);        \
+  template void multiply<T>(const T*, const std::vector<int64_t>&, const Step*, const Step*, const Right<T>&,  \
+                            T*, int64_t);                                                                      \
   template void pack<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*, int64_t);
 NEEDLE_INSTANTIATE(float)
 NEEDLE_INSTANTIATE(double)

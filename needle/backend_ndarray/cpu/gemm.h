@@ -13,16 +13,19 @@ namespace needle {
 constexpr int64_t kGroup = 256;
 
 // Slots of scratch(): what one call shares with all threads, and what each thread needs for itself.
-enum Slot { kShared = 0, kOwn = 1, kDense = 2, kResult = 3 };
+enum Slot { kShared = 0, kOwn = 1, kDense = 2, kResult = 3, kDenseGradient = 4 };
 
-// Rows of A and C that meet the same steps.
+// A loop over rows: how many, and how far apart in A and in C.
+struct Loop {
+  int64_t count, a, c;
+};
+// Rows of A and C that meet the same steps. Tiles run along `rows`, where they are `rows.a` apart in A.
 template <class T>
 struct Rows {
   const T* a;
-  int64_t a_stride;
   T* c;
-  int64_t c_stride;
-  int64_t count;
+  Loop rows;
+  Loop middle{1, 0, 0}, outer{1, 0, 0};
 };
 
 // Columns of B, in panels of kTileColumns. Packed panels are padded with zeros; in place, a panel that is not full is
@@ -61,6 +64,10 @@ inline Right<T> packed_panels(const T* data, int64_t rows, int64_t columns) {
 // C (+)= A B for the steps of one group. `first` says that C is not to be read; the bias is added at the end.
 template <class T>
 void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Right<T>& b, bool first, const T* bias);
+// The same for rows at a + offsets[i], which are `c_stride` apart in C = A B.
+template <class T>
+void multiply(const T* a, const std::vector<int64_t>& offsets, const Step* begin, const Step* end, const Right<T>& b,
+              T* c, int64_t c_stride);
 
 // The number of rows that a tile may read without evicting itself: rows a multiple of 4096 bytes apart share the sets
 // of a cache.
@@ -83,9 +90,5 @@ struct Steps {
  private:
   int64_t last_group_ = -1;
 };
-
-// All groups of `steps`, one after the other; zeros (and the bias) where there are none.
-template <class T>
-void multiply_all(const Rows<T>& rows, const Steps& steps, const Right<T>& b, const T* bias);
 
 }  // namespace needle

@@ -76,16 +76,29 @@ inline Register<double> fused(Register<double> a, Register<double> b, Register<d
 #endif
 }
 
+inline float fused(float a, float b, float c) { return std::fma(a, b, c); }
+inline double fused(double a, double b, double c) { return std::fma(a, b, c); }
+
 // A place on the reduction axis: an offset into A, and a row of B. Lists of steps let one kernel read plain matrices,
 // windows of images and the pixels of a batch where they lie; a list costs nothing beside the arithmetic.
 struct Step {
   int64_t a, b;
 };
 
-// C (+)= A B over one group of the reduction axis: M rows, `a_stride` and `c_stride` apart, by V registers. Each
-// element is a chain of fused multiply-adds from zero, which is then added to C (to zero for the first group).
-template <class T, int M, int V>
-void tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, const Step* step, const Step* end, T* c,
+// Where the rows of a tile begin in A: evenly spaced, or listed.
+struct Spaced {
+  int64_t stride;
+  int64_t operator()(int m) const { return m * stride; }
+};
+struct Listed {
+  const int64_t* offsets;
+  int64_t operator()(int m) const { return offsets[m]; }
+};
+
+// C (+)= A B over one group of the reduction axis: M rows, `c_stride` apart in C, by V registers. Each element is a
+// chain of fused multiply-adds from zero, which is then added to C (to zero for the first group).
+template <class T, int M, int V, class Place>
+void tile(const T* a, Place place, const T* b, int64_t b_stride, const Step* step, const Step* end, T* c,
           int64_t c_stride, bool first, const T* bias) {
   constexpr int lanes = kRegisterLanes<T>;
   Register<T> sum[M][V] = {};
@@ -97,7 +110,7 @@ void tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, const Step
     for (int v = 0; v < V; ++v) right[v] = load_register(row + v * lanes);
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) {
-      const Register<T> x = spread(left[m * a_stride]);
+      const Register<T> x = spread(left[place(m)]);
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) sum[m][v] = fused(x, right[v], sum[m][v]);
     }
@@ -106,10 +119,10 @@ void tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, const Step
   for (int m = 0; m < M; ++m) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      T* place = c + m * c_stride + v * lanes;
-      Register<T> total = (first ? Register<T>{} : load_register(place)) + sum[m][v];
+      T* to = c + m * c_stride + v * lanes;
+      Register<T> total = (first ? Register<T>{} : load_register(to)) + sum[m][v];
       if (bias) total += load_register(bias + v * lanes);
-      store_register(place, total);
+      store_register(to, total);
     }
   }
 }

@@ -8,7 +8,7 @@ namespace needle {
 namespace {
 
 constexpr int64_t kColumns = 512;  // of B at once: a group of them fills half of the second cache
-constexpr int64_t kChunk = 112;    // rows of A at once, where they must be packed
+constexpr int64_t kChunk = 4 * kTileRows;  // rows of A at once: share a panel while it is in the first cache
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -53,12 +53,12 @@ struct Product {
       const Right<T> panels =
           pack_b ? packed_panels<T>(own, length, n1 - n0) : in_place<T>(right, b.row, n1 - n0);
       for (int64_t row = m0; row < m1;) {
-        const int64_t count = pack_a ? std::min(kChunk, m1 - row) : m1 - row;
-        Rows<T> rows{a.data + row * a.row + k0 * a.column, a.row, c.data + row * c.row + n0, c.row, count};
+        const int64_t count = std::min(kChunk, m1 - row);
+        Rows<T> rows{a.data + row * a.row + k0 * a.column, c.data + row * c.row + n0, {count, a.row, c.row}};
         if (pack_a) {
           pack_rows(rows, length, own + b_size);
           rows.a = own + b_size;
-          rows.a_stride = 1;
+          rows.rows.a = 1;
         }
         multiply<T>(rows, steps, steps + length, panels, k0 == 0, nullptr);
         row += count;
@@ -71,7 +71,7 @@ struct Product {
   // (rows, length) -> (length, kChunk)
   void pack_rows(const Rows<T>& rows, int64_t length, T* packed) const {
     for (int64_t i = 0; i < length; ++i)
-      for (int64_t j = 0; j < rows.count; ++j) packed[i * kChunk + j] = rows.a[j * rows.a_stride + i * a.column];
+      for (int64_t j = 0; j < rows.rows.count; ++j) packed[i * kChunk + j] = rows.a[j * a.row + i * a.column];
   }
 };
 
