@@ -117,10 +117,7 @@ def train(args: argparse.Namespace) -> Result:
     args.checkpoint.parent.mkdir(parents=True, exist_ok=True)  # before the work, not after it
 
     epochs = args.epochs or (10 if args.data_dir else 30)
-    settings = SGD if args.optimizer == "sgd" else {}
-    rate = args.lr or LEARNING_RATES[args.optimizer]
-    optimizer = OPTIMIZERS[args.optimizer](model.parameters(), lr=rate, **settings)
-    schedule = optim.OneCycleLR(optimizer, rate, total_steps=epochs * len(train_loader), cycle_momentum=False)
+    optimizer, schedule = make_optimizer(args, model, epochs * len(train_loader))
 
     print(f"{args.model}, {sum(p.size for p in model.parameters()):,} parameters, on {device}")
     print(f"{len(train_set):,} training and {len(test_set):,} test images of {train_set[0][0].shape}\n")
@@ -137,6 +134,16 @@ def train(args: argparse.Namespace) -> Result:
     print(f"\ntest accuracy {accuracy(confusion):.2%}: {np.trace(confusion):,} of {len(test_set):,} images")
     print(f"\n{confusion_table(confusion)}\n\nweights saved in {args.checkpoint}")
     return Result(model, accuracy(confusion), confusion)
+
+
+def make_optimizer(
+    args: argparse.Namespace, model: nn.Module, total_steps: int
+) -> tuple[optim.Optimizer, optim.LRScheduler]:
+    """Make the optimizer, and the schedule of its learning rate: one cycle over all steps."""
+    rate = args.lr or LEARNING_RATES[args.optimizer]
+    settings = SGD if args.optimizer == "sgd" else {}
+    optimizer = OPTIMIZERS[args.optimizer](model.parameters(), lr=rate, **settings)
+    return optimizer, optim.OneCycleLR(optimizer, rate, total_steps=total_steps, cycle_momentum=False)
 
 
 def train_epoch(

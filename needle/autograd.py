@@ -15,6 +15,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import BackendDevice, NDArray
+from needle.backend_ndarray.dtypes import as_dtype
 from needle.engine import (
     BackwardCall,
     check_unchanged,
@@ -286,7 +287,8 @@ class Tensor(Value):
     ) -> None:
         if isinstance(array, Tensor):
             data = array.realize_cached_data()
-            if (device is not None and device != data.device) or (dtype is not None and np.dtype(dtype) != data.dtype):
+            converts = dtype is not None and as_dtype(dtype, "Tensor") != data.dtype
+            if converts or (device is not None and device != data.device):
                 data = nd.array(data, dtype=dtype, device=device)
         else:
             data = nd.array(array, dtype=dtype, device=device)
@@ -443,6 +445,10 @@ class Tensor(Value):
 
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
+        if not (gradient is None or isinstance(gradient, Tensor)):
+            raise DTypeError(
+                f"grad: expected a Tensor or None, got a {type(gradient).__name__}; wrap it in needle.Tensor"
+            )
         self._grad = gradient
 
     def retain_grad(self) -> None:
@@ -461,6 +467,8 @@ class Tensor(Value):
         >>> x.grad.numpy().tolist()
         [20.0]
         """
+        if not callable(hook):
+            raise DTypeError(f"register_hook: expected a function of the gradient, got a {type(hook).__name__}")
         key = max(self.hooks, default=0) + 1
         self.hooks = {**self.hooks, key: hook}
 
@@ -524,7 +532,7 @@ class Tensor(Value):
             out_grad = Tensor.make_const(NDArray(out_grad.realize_cached_data()))
         if out_grad.shape != self.shape:
             raise ShapeError(f"backward: out_grad has shape {out_grad.shape}, the tensor {self.shape}; make them equal")
-        return out_grad
+        return out_grad.astype(self.dtype) if self.dtype.kind == "f" else out_grad
 
     if TYPE_CHECKING:  # operators and methods come from the table in ops.tensor_methods
 

@@ -137,9 +137,7 @@ def propagate(
         gradient = pending.pop(node, None)
         if gradient is None:
             continue
-        for hook in tuple(node.hooks.values()):
-            replacement = hook(gradient)
-            gradient = gradient if replacement is None else replacement
+        gradient = _hooked(node, gradient)
         visit(node, gradient)
         if node.op is None or node in stop:
             continue
@@ -148,6 +146,21 @@ def propagate(
                 pending[value] = pending[value] + part if value in pending else part
         if freed is not None:
             node.op, node.inputs = freed, ()
+
+
+def _hooked(node: Value, gradient: Any) -> Any:
+    """Give the gradient that the node's hooks, called one after the other, make of `gradient`."""
+    for hook in tuple(node.hooks.values()):
+        replacement = hook(gradient)
+        if replacement is None:
+            continue
+        if not isinstance(replacement, node.kind) or replacement.shape != node.shape:
+            raise GradientError(
+                f"hook: a gradient of shape {node.shape} was replaced by a {type(replacement).__name__} of shape "
+                f"{getattr(replacement, 'shape', None)}; return a {node.kind.__name__} of its shape, or None"
+            )
+        gradient = replacement
+    return gradient
 
 
 def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from needle.autograd import NDArray, Tensor, TensorOp, Value
 from needle.engine import enable_grad, no_grad, propagate
-from needle.errors import GradientError, ShapeError
+from needle.errors import DTypeError, GradientError, ShapeError
 
 
 def grad(
@@ -34,9 +34,8 @@ def grad(
     >>> slope.numpy().tolist(), curvature.numpy().tolist()
     ([12.0], [12.0])
     """
-    outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    seeds = (grad_outputs,) if grad_outputs is None or isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+    outputs, inputs = _tensors("outputs", outputs), _tensors("inputs", inputs)
+    seeds = tuple(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else (grad_outputs,)
     if len(seeds) == 1:
         seeds *= len(outputs)
     if len(seeds) != len(outputs):
@@ -47,6 +46,15 @@ def grad(
     if missing and not allow_unused:
         raise GradientError(f"grad: no output depends on inputs {missing}; pass allow_unused=True to get None for them")
     return found
+
+
+def _tensors(name: str, values: Any) -> tuple[Tensor, ...]:
+    """Give one Tensor, or several, as a tuple."""
+    listed = tuple(values) if isinstance(values, Iterable) and not isinstance(values, Tensor) else (values,)
+    for value in listed:
+        if not isinstance(value, Tensor):
+            raise DTypeError(f"grad: {name} must be Tensors, got a {type(value).__name__}")
+    return listed
 
 
 def _gradients_of(

@@ -523,3 +523,44 @@ def test_numpy_beside_a_tensor():
     for y in (np.float64(3) * x, np.array([3.0]) * x, x * np.array([3.0]), x * np.float32(3)):
         assert isinstance(y, ndl.Tensor) and y.item() == 6.0 and y.dtype == "float64"
     np.testing.assert_allclose(np.exp(x), np.exp([2.0]))
+
+
+@pytest.mark.parametrize("wrong", [lambda g: g.sum(), lambda g: 5, lambda g: g.numpy()])
+def test_a_hook_gives_a_gradient_of_the_same_kind_and_shape(wrong):
+    x = ndl.Tensor([1.0, 2.0])
+    x.register_hook(wrong)
+    with pytest.raises(GradientError, match=r"hook: a gradient of shape \(2,\) was replaced by"):
+        (x * 2).backward()
+    with pytest.raises(DTypeError, match="register_hook: expected a function of the gradient, got a str"):
+        x.register_hook("print")
+
+
+@pytest.mark.parametrize("options", [{}, {"create_graph": True}])
+def test_a_gradient_has_the_dtype_of_what_it_begins_with(options):
+    for dtype, other in (("float32", "float64"), ("float64", "float32")):
+        x = ndl.Tensor([1.0, 2.0], dtype=dtype)
+        (x * 2).backward(ndl.Tensor([1.0, 3.0], dtype=other), **options)
+        assert x.grad.dtype == dtype
+        assert ndl.grad(x * 2, x, ndl.Tensor([1.0, 3.0], dtype=other))[0].dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: setattr(x, "grad", np.ones(1)), "grad: expected a Tensor or None, got a ndarray"),
+        (lambda x: ndl.grad(None, x), "grad: outputs must be Tensors, got a NoneType"),
+        (lambda x: ndl.grad([np.ones(1)], x), "grad: outputs must be Tensors, got a ndarray"),
+        (lambda x: ndl.grad(x * 2, [3.0]), "grad: inputs must be Tensors, got a float"),
+        (lambda x: ndl.Tensor(x, dtype="text"), "Tensor: arrays cannot have dtype text"),
+        (lambda x: ndl.ops.split(x, 0)["a"], "tuple_get_item: the index must be an int, got 'a'"),
+        (lambda x: ndl.ops.split(x, 0)[0:1], "tuple_get_item: the index must be an int"),
+    ],
+)
+def test_wrong_kinds_of_arguments(call, said):
+    with pytest.raises(DTypeError, match=said):
+        call(ndl.Tensor([1.0]))
+
+
+def test_grad_takes_an_ndarray_as_the_gradient_of_the_output():
+    x = ndl.Tensor([1.0, 2.0])
+    assert ndl.grad(x * 2, x, np.array([1.0, 3.0]))[0].numpy().tolist() == [2, 6]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from needle.autograd import Op
-
 ROOT = Path(__file__).parents[1]
 README_BLOCKS = re.findall(
     r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
@@ -27,12 +25,11 @@ def test_readme_examples_run(tmp_path, monkeypatch):
 
 
 def public(name):
-    """What a part of the package exports of its own; an op's class is explained by its front function."""
+    """What a part of the package exports of its own."""
     module = importlib.import_module(name)
     for key, value in vars(module).items():
         own = getattr(value, "__module__", "").startswith("needle")
-        is_op = inspect.isclass(value) and issubclass(value, Op)
-        if own and not is_op and not key.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value)):
+        if own and not key.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value)):
             yield key, value
 
 

@@ -95,9 +95,7 @@ def test_50_training_steps_hold_no_more_than_5(device, optimizer, free_graph):
     tracemalloc.start()
     try:
         for step in range(2, 51):
-            assert gc.collect() == 0, (
-                "reference counts alone free the graph"
-            )  # empties the interpreter's free lists too
+            assert gc.collect() == 0  # reference counts alone free the graph (and free lists are emptied here)
             tracemalloc.reset_peak()
             loss = next(training)
             peaks[step] = tracemalloc.get_traced_memory()[1]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from needle.backend_ndarray.dtypes import BACKEND, as_dtype
-from needle.errors import BoundsError, DeviceError, DTypeError, OptionError
+from needle.backend_ndarray.dtypes import BACKEND, as_dtype, whole_numbers
+from needle.backend_ndarray.layout import as_shape
+from needle.errors import BoundsError, DeviceError, OptionError
 
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
@@ -100,19 +101,19 @@ class BackendDevice:
 
     def zeros(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Make an array of zeros; the shape may be one tuple or several ints."""
-        return self.full(_shape_of(shape), 0.0, dtype)
+        return self.full(_shape_of("zeros", shape), 0.0, dtype)
 
     def ones(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Make an array of ones; the shape may be one tuple or several ints."""
-        return self.full(_shape_of(shape), 1.0, dtype)
+        return self.full(_shape_of("ones", shape), 1.0, dtype)
 
     def rand(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Draw uniformly from [0, 1) with NumPy's global generator."""
-        return self.array_type(np.random.rand(*_shape_of(shape)), device=self, dtype=as_dtype(dtype))
+        return self.array_type(np.random.rand(*_shape_of("rand", shape)), device=self, dtype=as_dtype(dtype))
 
     def randn(self, *shape: Any, dtype: Any = None) -> NDArray:
         """Draw from the standard normal distribution with NumPy's global generator."""
-        return self.array_type(np.random.randn(*_shape_of(shape)), device=self, dtype=as_dtype(dtype))
+        return self.array_type(np.random.randn(*_shape_of("randn", shape)), device=self, dtype=as_dtype(dtype))
 
     def one_hot(self, n: int, i: Any, dtype: Any = None) -> NDArray:
         """Give each id of `i` as a row of `n` zeros with a one at the id; the result has shape (*i.shape, n).
@@ -127,23 +128,20 @@ class BackendDevice:
         >>> nd.default_device().one_hot(3, [2.0, 0.0]).numpy().tolist()
         [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
         """
-        given = np.asarray(i)
-        whole = given.dtype.kind in "iub" or (given.dtype.kind == "f" and bool(np.all(given == np.floor(given))))
-        if not whole:
-            raise DTypeError("one_hot: ids must be whole numbers")
-        ids = given.astype(np.int64)
-        wrong = np.argwhere((given < 0) | (given >= n))
+        (classes,) = as_shape("one_hot", (n,))
+        ids = whole_numbers("one_hot", "ids", i)
+        wrong = np.argwhere((ids < 0) | (ids >= classes))
         if len(wrong):
             place = tuple(wrong[0].tolist())
-            raise BoundsError(f"one_hot: id {given[place]} at {place} is not in 0..{n - 1}; give n={n} or more classes")
-        result = self.full((*ids.shape, n), 0.0, dtype)
-        self.kernels.to_numpy(result).reshape(-1, n)[np.arange(ids.size), ids.reshape(-1)] = 1
+            raise BoundsError(f"one_hot: id {ids[place]} at {place} is not in 0..{classes - 1}; give more classes")
+        result = self.full((*ids.shape, classes), 0.0, dtype)
+        self.kernels.to_numpy(result).reshape(ids.size, classes)[np.arange(ids.size), ids.reshape(-1)] = 1
         return result
 
 
-def _shape_of(lengths: tuple[Any, ...]) -> tuple[int, ...]:
+def _shape_of(op: str, lengths: tuple[Any, ...]) -> tuple[int, ...]:
     """Shapes are given as `f(2, 3)` or as `f((2, 3))`."""
-    return tuple(lengths[0]) if len(lengths) == 1 and isinstance(lengths[0], Iterable) else lengths
+    return as_shape(op, lengths[0] if len(lengths) == 1 and isinstance(lengths[0], Iterable) else lengths)
 
 
 _CPU = BackendDevice(
@@ -176,6 +174,15 @@ def default_device() -> BackendDevice:
     With NEEDLE_BACKEND=np in the environment it is NumPy's.
     """
     return _CPU if BACKEND == "nd" and _CPU.enabled() else _CPU_NUMPY
+
+
+def as_device(op: str, device: Any) -> BackendDevice:
+    """Give a device, the default one for None; DeviceError for anything else."""
+    if device is None:
+        return default_device()
+    if not isinstance(device, BackendDevice):
+        raise DeviceError(f"{op}: {device!r} is no device; give one such as needle.default_device()")
+    return device
 
 
 @lru_cache(maxsize=1)

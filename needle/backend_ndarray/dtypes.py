@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from needle.errors import DeviceError, DTypeError
+from needle.errors import DeviceError, DTypeError, ShapeError
 
 DType: TypeAlias = "np.dtype[Any]"
 Number: TypeAlias = "bool | int | float"
@@ -42,10 +42,7 @@ def set_default_dtype(dtype: Any) -> None:
         DTypeError: `dtype` is neither float32 nor float64.
     """
     global _default
-    wanted = as_dtype(dtype)
-    if wanted.kind != "f":
-        raise DTypeError(f"set_default_dtype: {wanted} is no floating dtype; use float32 or float64")
-    _default = wanted
+    _default = as_floating(dtype, "set_default_dtype")
 
 
 def as_dtype(dtype: Any, op: str = "dtype") -> DType:
@@ -66,18 +63,79 @@ def as_dtype(dtype: Any, op: str = "dtype") -> DType:
         raise DTypeError(f"{op}: arrays cannot have dtype {dtype}; choose one of {names}") from None
 
 
+def as_floating(dtype: Any, op: str) -> DType:
+    """Give a floating dtype as `as_dtype` does; DTypeError for the others."""
+    wanted = as_dtype(dtype, op)
+    if wanted.kind != "f":
+        raise DTypeError(f"{op}: dtype must be float32 or float64, got {wanted}")
+    return wanted
+
+
+def check_floating(op: str, name: str, dtype: DType) -> None:
+    """Raise DTypeError where the argument called `name` is of a dtype that is not floating."""
+    if dtype.kind != "f":
+        raise DTypeError(f"{op}: {name} must be float32 or float64, got {dtype}; convert with astype")
+
+
 @lru_cache(maxsize=256)
 def _known(dtype: Any) -> DType:
     return DTYPES[DTYPES.index(np.dtype(dtype).newbyteorder("="))]
 
 
+def as_ndarray(op: str, values: Any) -> np.ndarray[Any, Any]:
+    """Give what NumPy takes as an ndarray of real numbers.
+
+    Raises:
+        ShapeError: nested lists of different lengths.
+        DTypeError: something else than real numbers.
+
+    >>> as_ndarray("array", [[1, 2]]).shape
+    (1, 2)
+    """
+    try:
+        result = np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"{op}: {error}") from None
+    if result.dtype.kind not in "fiub":
+        raise DTypeError(f"{op}: expected real numbers, got values of dtype {result.dtype}")
+    return result
+
+
+def whole_numbers(op: str, name: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give whole numbers of any real dtype as int64, a copy.
+
+    >>> whole_numbers("take", "indices", [2.0, 0.0]).tolist()
+    [2, 0]
+    """
+    given = as_ndarray(op, values)
+    with np.errstate(invalid="ignore"):
+        result = given.astype(np.int64)
+    if (result != given).any():
+        raise DTypeError(f"{op}: {name} must be whole numbers, got {given[result != given].flat[0]}")
+    return result
+
+
 def incoming_dtype(values: np.ndarray[Any, Any], op: str) -> DType:
     """Give the dtype an array gets that is made from `values` without a dtype: see `BACKEND`."""
-    if values.dtype.kind not in "fiub":
-        raise DTypeError(f"{op}: cannot hold values of dtype {values.dtype}; give real numbers")
     if BACKEND == "np":
         return as_dtype(values.dtype, op)
     return FLOAT32 if values.dtype == FLOAT32 else _default
+
+
+def dtype_beside(a: DType, values: np.ndarray[Any, Any]) -> DType | None:
+    """Give the dtype of an ndarray beside an array of dtype `a`: a floating one wins, else whole numbers stay whole.
+
+    None stands for `incoming_dtype`.
+    """
+    if a.kind == "f":
+        return a
+    return values.dtype if values.dtype.kind != "f" and values.dtype in DTYPES else None
+
+
+def check_holds(op: str, dtype: DType, number: Number) -> None:
+    """Raise DTypeError where an integer dtype cannot hold a number, cut to a whole one."""
+    if dtype.kind in "iu" and not _holds(dtype, number):
+        raise DTypeError(f"{op}: {number} is outside the range of {dtype}; convert the array with astype first")
 
 
 def as_number(value: Any) -> Number | None:
@@ -111,8 +169,7 @@ def arithmetic_dtype(op: str, a: DType, b: DType | Number) -> DType:
         return _default
     if isinstance(b, float):
         return FLOAT64
-    if not _holds(a, b):
-        raise DTypeError(f"{op}: {b} is outside the range of {a}; convert the array with astype first")
+    check_holds(op, a, b)
     return a
 
 
@@ -142,7 +199,7 @@ def real_dtype(a: DType) -> DType:
     return _default if a.kind == "b" else FLOAT64
 
 
-def _holds(integers: DType, number: int) -> bool:
+def _holds(integers: DType, number: Number) -> bool:
     limits = np.iinfo(integers)
     return bool(limits.min <= number <= limits.max)
 

@@ -92,12 +92,13 @@ class Elementwise(StridedArray):
         return self._binary("divide", other, rule=division_dtype, swap=True)
 
     def __pow__(self, other: Any) -> NDArray:
-        number = as_number(other)
-        if self._dtype.kind in "iu" and isinstance(number, int) and number < 0:
-            raise DTypeError(f"power: integers cannot be raised to {number}; convert the array with astype first")
+        other = self._constant(other) if isinstance(other, np.ndarray) and other.ndim else other
+        _check_exponent(self, other)
         return self._binary("power", other)
 
     def __rpow__(self, other: Any) -> NDArray:
+        other = self._constant(other) if isinstance(other, np.ndarray) and other.ndim else other
+        _check_exponent(other, self)
         return self._binary("power", other, swap=True)
 
     def maximum(self, other: Any) -> NDArray:
@@ -171,6 +172,18 @@ class Elementwise(StridedArray):
     def erf(self) -> NDArray:
         """Give the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
         return self._unary("erf", real_dtype(self._dtype))
+
+
+def _check_exponent(base: Any, exponent: Any) -> None:
+    """Raise DTypeError where an integer would be raised to a negative integer, which gives none."""
+    if _is_whole(base) and _is_whole(exponent):
+        values = np.asarray(exponent)
+        if values.size and (least := values.min()) < 0:
+            raise DTypeError(f"power: integers cannot be raised to {least}; convert the array with astype first")
+
+
+def _is_whole(a: Any) -> bool:
+    return a._dtype.kind in "iu" if isinstance(a, Elementwise) else isinstance(as_number(a), int)
 
 
 def _operands_known(op: str, other: Any, result: NDArray) -> NDArray:

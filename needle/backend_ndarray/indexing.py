@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from needle.backend_ndarray.dtypes import INT64, as_number
+from needle.backend_ndarray.dtypes import INT64, as_ndarray, as_number, check_holds
 from needle.backend_ndarray.layout import Shape, broadcast_shapes, reshape_strides
 from needle.backend_ndarray.strided import StridedArray, check_devices
 from needle.errors import BoundsError, DTypeError, ShapeError
@@ -121,9 +121,7 @@ class Indexing(StridedArray):
         >>> nd.empty((4, 10)).process_slice(slice(-3, 100), 1)
         slice(7, 10, 1)
         """
-        if sl.step == 0:
-            raise ShapeError("slice: the step must not be zero")
-        return slice(*sl.indices(self._shape[dim]))
+        return _explicit(sl, self._shape[dim])
 
     def __getitem__(self, index: Any) -> NDArray:
         """View the elements at ints, slices, `...` and None; copy those at integer or boolean arrays.
@@ -300,6 +298,7 @@ class Indexing(StridedArray):
         if number is None:
             self._device.kernels.copy(self._fitted(op, value), self)
         else:
+            check_holds(op, self._dtype, number)
             self._device.kernels.fill(self, number)
         self._mark_written()
 
@@ -307,7 +306,7 @@ class Indexing(StridedArray):
         """Give a value to be written as an array of that shape (this array's), which shares no memory with this one."""
         shape = self._shape if shape is None else shape
         if not isinstance(value, Indexing):
-            value = self._constant(np.asarray(value))
+            value = self._constant(as_ndarray(op, value), self._dtype)
         check_devices(op, self, value)
         if value._handle is self._handle:
             value = value.astype(value._dtype)
@@ -337,9 +336,13 @@ class Flat:
         self._array = array
 
     def _places(self, index: Any) -> tuple[Any, ...]:
-        (entry,) = parse_index("flat", index, (len(self),))
-        positions = np.arange(len(self))[entry] if isinstance(entry, slice) else entry
-        return np.unravel_index(positions, self._array._shape)  # type: ignore[arg-type]
+        entry, *more = parse_index("flat", index, (len(self),))
+        if more:
+            raise BoundsError(f"flat: expected one index, got {index}")
+        if isinstance(entry, slice):
+            explicit = _explicit(entry, len(self))
+            entry = np.arange(explicit.start, explicit.stop, explicit.step)
+        return np.unravel_index(entry, self._array._shape)  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> NDArray:
         """Give the elements at an int (as one of length 1, a view), a slice or an array, in one axis."""
@@ -368,6 +371,16 @@ class Flat:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+
+def _explicit(sl: slice, length: int) -> slice:
+    """Give a slice of an axis with explicit start, stop and step."""
+    if sl.step == 0:
+        raise ShapeError("slice: the step must not be zero")
+    try:
+        return slice(*sl.indices(length))
+    except TypeError:
+        raise DTypeError(f"slice: start, stop and step are integers or None, got {sl}") from None
 
 
 def _has_arrays(entries: list[Entry]) -> bool:

@@ -37,6 +37,7 @@ class PoolSettings(NamedTuple):
 def conv(x: NDArray, weight: NDArray, bias: NDArray | None, settings: ConvSettings) -> NDArray:
     """Give the convolution (N,Ho,Wo,O), Ho = (H + 2P - D*(K-1) - 1) // S + 1, plus the bias (O,) if there is one."""
     _check_together("conv", x, weight, *(() if bias is None else (bias,)))
+    _check_float("conv", x)
     _check_axes("conv", "the input", x, "N,H,W,C")
     _check_axes("conv", "the weight", weight, "Kh,Kw,C/groups,O")
     _check_channels("conv", x.shape[3], weight.shape, settings.groups)

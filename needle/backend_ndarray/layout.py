@@ -36,6 +36,14 @@ def as_shape(op: str, shape: int | Iterable[int]) -> Shape:
     return result
 
 
+def as_strides(op: str, strides: Iterable[int]) -> Strides:
+    """Give strides as a tuple of Python ints; ShapeError for what is no integer."""
+    try:
+        return _as_ints(strides)
+    except TypeError:
+        raise ShapeError(f"{op}: strides are integers, got {strides!r}") from None
+
+
 def _as_ints(values: Any) -> tuple[int, ...]:
     """Give one integer or several as a tuple of Python ints; TypeError for what is no integer."""
     if isinstance(values, int):
@@ -142,10 +150,18 @@ def normalize_axes(axes: int | Iterable[int] | None, ndim: int, op: str) -> tupl
     >>> normalize_axes((-1, 0), 3, "sum")
     (2, 0)
     """
-    if axes is None:
-        return tuple(range(ndim))
+    given = as_axes(op, axes)
+    return tuple(range(ndim)) if given is None else _checked_axes(given, ndim, op)
+
+
+def as_axes(op: str, axes: int | Iterable[int] | None) -> tuple[int, ...] | None:
+    """Give axes as ints, in range or not; None stands for all.
+
+    >>> as_axes("sum", -1), as_axes("sum", [0, 1])
+    ((-1,), (0, 1))
+    """
     try:
-        return _checked_axes(_as_ints(axes), ndim, op)
+        return None if axes is None else _as_ints(axes)
     except TypeError:
         raise ShapeError(f"{op}: axes are integers, got {axes!r}") from None
 
@@ -296,6 +312,24 @@ def reshape_strides(shape: Shape, strides: Strides, new_shape: Shape) -> Strides
         step *= length
         left //= length
     return tuple(reversed(result))
+
+
+def as_widths(op: str, widths: Any, shape: Shape) -> tuple[tuple[int, int], ...]:
+    """Give how many elements to put before and after each axis.
+
+    >>> as_widths("pad", [(0, 1)], (3,))
+    ((0, 1),)
+    """
+    try:
+        pairs = tuple([(index(before), index(after)) for before, after in widths])
+    except (TypeError, ValueError):
+        pairs = None
+    if pairs is None or len(pairs) != len(shape) or any(min(pair) < 0 for pair in pairs):
+        raise ShapeError(
+            f"{op}: expected a pair (before, after) of whole numbers for each axis of shape {shape}, none negative, "
+            f"got {widths}; slice to take elements away"
+        )
+    return pairs
 
 
 def check_bounds(op: str, shape: Shape, strides: Strides, offset: int, size: int) -> None:

@@ -7,19 +7,28 @@ converted and copied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 
 from needle.backend_ndarray.devices import BackendDevice as BackendDevice
 from needle.backend_ndarray.devices import all_devices as all_devices
+from needle.backend_ndarray.devices import as_device
 from needle.backend_ndarray.devices import cpu as cpu
 from needle.backend_ndarray.devices import cpu_numpy as cpu_numpy
 from needle.backend_ndarray.devices import cuda as cuda
 from needle.backend_ndarray.devices import default_device as default_device
 from needle.backend_ndarray.devices import device as device_named
-from needle.backend_ndarray.dtypes import BOOL, DType, as_dtype, as_number, comparison_dtype, incoming_dtype
+from needle.backend_ndarray.dtypes import (
+    BOOL,
+    DType,
+    as_dtype,
+    as_ndarray,
+    as_number,
+    comparison_dtype,
+    dtype_beside,
+    incoming_dtype,
+)
 from needle.backend_ndarray.elementwise import Elementwise
 from needle.backend_ndarray.indexing import Indexing
 from needle.backend_ndarray.kernels import Array
@@ -27,6 +36,8 @@ from needle.backend_ndarray.layout import (
     Shape,
     Strides,
     as_shape,
+    as_strides,
+    as_widths,
     broadcast_shapes,
     check_bounds,
     compact_strides,
@@ -62,11 +73,11 @@ class NDArray(Indexing, Elementwise, Reduction):
     def __init__(self, other: Any, device: BackendDevice | None = None, dtype: Any = None) -> None:
         wanted = None if dtype is None else as_dtype(dtype, "array")
         if isinstance(other, NDArray):
-            self._set_copy(other, wanted or other._dtype, device or other._device)
+            self._set_copy(other, wanted or other._dtype, as_device("array", device or other._device))
             return
-        values = _as_numpy("array", other)
+        values = as_ndarray("array", other)
         wanted = wanted or incoming_dtype(values, "array")
-        device = device or default_device()
+        device = as_device("array", device)
         shape = values.shape
         self._set(new_handle(shape, wanted, device), shape, compact_strides(shape), 0, wanted, device)
         device.kernels.from_numpy(values, self)
@@ -103,8 +114,8 @@ class NDArray(Indexing, Elementwise, Reduction):
         [3.0, 1.0]
         """
         shape = as_shape("make", shape)
-        strides = compact_strides(shape) if strides is None else tuple(map(index, strides))
-        device = device or default_device()
+        strides = compact_strides(shape) if strides is None else as_strides("make", strides)
+        device = as_device("make", device)
         if handle is None:
             handle = new_handle(shape, as_dtype(dtype, "make"), device)
         check_bounds("make", shape, strides, offset, handle.size)
@@ -129,10 +140,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         return array
 
     def _constant(self, values: np.ndarray[Any, Any], dtype: DType | None = None) -> NDArray:
-        if dtype is None and self._dtype.kind == "f":
-            incoming_dtype(values, "array")  # raises for what is no number
-            dtype = self._dtype
-        return NDArray(values, self._device, dtype)
+        return NDArray(values, self._device, dtype or dtype_beside(self._dtype, values))
 
     def compact(self) -> NDArray:
         """Give the array with exactly the strides `compact_strides(shape)`: itself if it has them, else a copy.
@@ -158,7 +166,7 @@ class NDArray(Indexing, Elementwise, Reduction):
 
     def to(self, device: BackendDevice) -> NDArray:
         """Give the array on a device: itself if it is there, else a copy."""
-        return self if device == self._device else NDArray(self, device)
+        return self if as_device("to", device) == self._device else NDArray(self, device)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Copy into an ndarray, in row-major order."""
@@ -212,10 +220,7 @@ class NDArray(Indexing, Elementwise, Reduction):
         >>> nd.array([[1, 2]]).pad(((0, 1), (1, 0))).numpy().tolist()
         [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
         """
-        if len(widths) != self.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
-            raise ShapeError(
-                f"pad: widths {tuple(widths)} for shape {self._shape}; give one (before, after) per axis, none negative"
-            )
+        widths = as_widths("pad", widths, self._shape)
         shape = tuple([before + length + after for (before, after), length in zip(widths, self._shape)])
         result = self._allocate(shape, ordered_strides(shape, self._strides))
         result.fill(0)
@@ -235,13 +240,6 @@ class NDArray(Indexing, Elementwise, Reduction):
 
 
 BackendDevice.array_type = NDArray
-
-
-def _as_numpy(op: str, values: Any) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:  # nested lists of different lengths
-        raise ShapeError(f"{op}: {error}") from None
 
 
 def _restore(
@@ -281,42 +279,48 @@ def full(
     >>> nd.full((2,), 3).numpy().tolist()
     [3.0, 3.0]
     """
-    return (device or default_device()).full(shape, fill_value, dtype)
+    return as_device("full", device).full(shape, fill_value, dtype)
+
+
+def _known(op: str, a: Any) -> NDArray:
+    if not isinstance(a, NDArray):
+        raise DTypeError(f"{op}: expected an NDArray, got a {type(a).__name__}; make one with array(...)")
+    return a
 
 
 def broadcast_to(a: NDArray, shape: int | Iterable[int]) -> NDArray:
     """View an array repeated along new axes and axes of length 1; see `NDArray.broadcast_to`."""
-    return a.broadcast_to(shape)
+    return _known("broadcast_to", a).broadcast_to(shape)
 
 
 def reshape(a: NDArray, new_shape: int | Iterable[int]) -> NDArray:
     """Give the elements, in row-major order, another shape; see `NDArray.reshape`."""
-    return a.reshape(new_shape)
+    return _known("reshape", a).reshape(new_shape)
 
 
 def flip(a: NDArray, axes: int | Iterable[int] | None = None) -> NDArray:
     """View an array with the given axes running backwards; see `NDArray.flip`."""
-    return a.flip(axes)
+    return _known("flip", a).flip(axes)
 
 
 def exp(a: NDArray) -> NDArray:
     """Give e to the power of each element."""
-    return a.exp()
+    return _known("exp", a).exp()
 
 
 def log(a: NDArray) -> NDArray:
     """Give the natural logarithms."""
-    return a.log()
+    return _known("log", a).log()
 
 
 def tanh(a: NDArray) -> NDArray:
     """Give the hyperbolic tangents."""
-    return a.tanh()
+    return _known("tanh", a).tanh()
 
 
 def sum(a: NDArray, axis: Axis = None, keepdims: bool = False) -> NDArray:
     """Sum along the given axes (all, by default); see `NDArray.sum`."""
-    return a.sum(axis, keepdims)
+    return _known("sum", a).sum(axis, keepdims)
 
 
 def matmul(a: NDArray, b: NDArray) -> NDArray:
@@ -326,7 +330,7 @@ def matmul(a: NDArray, b: NDArray) -> NDArray:
     >>> nd.matmul(nd.array([[1, 2]]), nd.array([[3], [4]])).numpy().tolist()
     [[11.0]]
     """
-    return a @ b
+    return _known("matmul", a) @ _known("matmul", b)
 
 
 def maximum(a: Any, b: Any) -> NDArray:
@@ -336,7 +340,7 @@ def maximum(a: Any, b: Any) -> NDArray:
     >>> nd.maximum(nd.array([-1, 2]), 0).numpy().tolist()
     [0.0, 2.0]
     """
-    return a.maximum(b) if isinstance(a, NDArray) else b.maximum(a)
+    return a.maximum(b) if isinstance(a, NDArray) else _known("maximum", b).maximum(a)
 
 
 def clip(a: NDArray, lo: Any = None, hi: Any = None) -> NDArray:
@@ -346,7 +350,7 @@ def clip(a: NDArray, lo: Any = None, hi: Any = None) -> NDArray:
     >>> nd.clip(nd.array([-1, 0.5, 2]), 0, 1).numpy().tolist()
     [0.0, 0.5, 1.0]
     """
-    a = a if lo is None else a.maximum(lo)
+    a = _known("clip", a) if lo is None else _known("clip", a).maximum(lo)
     return a if hi is None else a.minimum(hi)
 
 
@@ -358,6 +362,7 @@ def where(condition: NDArray, a: Any, b: Any) -> NDArray:
     >>> nd.where(x > 0, x, 0).numpy().tolist()
     [0.0, 2.0]
     """
+    condition = _known("where", condition)
     if not isinstance(a, NDArray) and not isinstance(b, NDArray):
         a = full((), a, device=condition.device)
     arrays = [value for value in (a, b) if isinstance(value, NDArray)]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ def _columns(x: Ndarray, kernel: Sequence[int], stride: Pair, dilation: Pair, gr
 
 def _by_group(a: Ndarray, groups: int) -> Ndarray:
     """Split the last axis: (..., O) -> (groups, rows, O/groups). A view where `a` is row-major, as results are."""
-    rows, channels = a.size // max(a.shape[-1], 1), a.shape[-1] // groups
+    rows, channels = math.prod(a.shape[:-1]), a.shape[-1] // groups
     return np.ascontiguousarray(a).reshape(rows, groups, channels).transpose(1, 0, 2)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -47,7 +47,7 @@ class Reduction(StridedArray):
         (10.0, [[3.0], [7.0]])
         """
         _check_no_out("sum", out)
-        return self._cast(self._sum_dtype())._reduce("sum", axis, keepdims)
+        return self._cast(self._sum_dtype())._reduce("sum", self._device.kernels.reduce_sum, axis, keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False, *, out: None = None) -> NDArray:
         """Give the largest element along the given axes (all, by default); NaN where there is one.
@@ -60,12 +60,12 @@ class Reduction(StridedArray):
         [3.0, 4.0]
         """
         _check_no_out("max", out)
-        return self._reduce("max", axis, keepdims)
+        return self._reduce("max", self._device.kernels.reduce_max, axis, keepdims)
 
     def min(self, axis: Axis = None, keepdims: bool = False, *, out: None = None) -> NDArray:
         """Give the smallest element along the given axes; else as `max`."""
         _check_no_out("min", out)
-        return self._reduce("min", axis, keepdims)
+        return self._reduce("min", self._device.kernels.reduce_min, axis, keepdims)
 
     def argmax(self, axis: int | None = None) -> NDArray:
         """Give the position of the first largest element along an axis (of the flattened array, by default).
@@ -85,12 +85,12 @@ class Reduction(StridedArray):
             self._device.kernels.argmax(self, position, result)
         return result._view(dropped, compact_strides(dropped), 0)
 
-    def _reduce(self, op: str, axis: Axis, keepdims: bool) -> NDArray:
+    def _reduce(self, op: str, kernel: Callable[..., None], axis: Axis, keepdims: bool) -> NDArray:
         axes = tuple(sorted(normalize_axes(axis, len(self._shape), op)))
         kept, dropped = reduced_shapes(self._shape, axes)
         result = self._allocate(kept)
         if op == "sum" or self._has_elements(op, kept):
-            getattr(self._device.kernels, f"reduce_{op}")(self, axes, result)
+            kernel(self, axes, result)
         return result if keepdims else result._view(dropped, compact_strides(dropped), 0)
 
     def _has_elements(self, op: str, result_shape: Shape) -> bool:

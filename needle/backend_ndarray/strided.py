@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from needle.backend_ndarray.layout import (
     Shape,
     Strides,
     as_shape,
+    as_strides,
     broadcast_strides,
     check_bounds,
     checked_size,
@@ -84,7 +84,7 @@ class StridedArray:
         return self if self._dtype is dtype else self.astype(dtype)  # type: ignore[return-value]
 
     def _constant(self, values: np.ndarray[Any, Any], dtype: DType | None = None) -> NDArray:
-        """Give an ndarray beside this array as an NDArray: of this dtype if that is floating, unless said."""
+        """Give an ndarray beside this array as an NDArray; see `dtype_beside`, unless a dtype is said."""
         raise NotImplementedError
 
     def _number_dtype(self) -> DType:
@@ -156,7 +156,7 @@ class StridedArray:
         >>> nd.array([1, 2, 3, 4]).as_strided((3, 2), (1, 1)).numpy().tolist()  # windows of 2
         [[1.0, 2.0], [2.0, 3.0], [3.0, 4.0]]
         """
-        shape, strides = as_shape("as_strided", shape), tuple(map(index, strides))
+        shape, strides = as_shape("as_strided", shape), as_strides("as_strided", strides)
         check_bounds("as_strided", shape, strides, self._offset, self._handle.size)
         return self._view(shape, strides, self._offset)
 

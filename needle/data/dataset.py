@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from needle.backend_ndarray.dtypes import as_ndarray
 from needle.errors import ShapeError
 
 Image: TypeAlias = npt.NDArray[Any]
@@ -58,7 +59,8 @@ class Dataset:
 class NDArrayDataset(Dataset):
     """Arrays of equal length: item i is a tuple of the i-th entries; slices and index arrays give batches.
 
-    Takes NumPy arrays, NDArrays and Tensors. Raises ShapeError where the lengths differ.
+    Takes NumPy arrays, NDArrays and Tensors. Transforms, where a subclass sets them, see the entries of the first array
+    one by one, in order, also for a batch. Raises ShapeError where the lengths differ.
 
     >>> [entry.tolist() for entry in NDArrayDataset(np.arange(6).reshape(3, 2), np.array([7, 8, 9]))[1]]
     [[2, 3], 8]
@@ -66,7 +68,7 @@ class NDArrayDataset(Dataset):
 
     def __init__(self, *arrays: npt.ArrayLike) -> None:
         super().__init__()
-        self.arrays = tuple(np.asarray(array) for array in arrays)
+        self.arrays = tuple(as_ndarray("NDArrayDataset", array) for array in arrays)
         shapes = [array.shape for array in self.arrays]
         if len({shape[:1] for shape in shapes}) != 1 or shapes[0] == ():
             raise ShapeError(f"NDArrayDataset: arrays of shapes {shapes} must share the length of their first axis")
@@ -77,6 +79,14 @@ class NDArrayDataset(Dataset):
     def read(self, index: Any) -> Sample:
         """Return the entries at an integer, a slice or an index array."""
         return tuple(array[index] for array in self.arrays)
+
+    def finish(self, sample: Sample) -> Sample:
+        """Apply the transforms to one sample, or to each of a batch."""
+        first, *rest = sample
+        if not self.transforms or first.ndim < self.arrays[0].ndim:
+            return super().finish(sample)
+        transformed = [self.apply_transforms(entry) for entry in first]
+        return np.stack(transformed) if transformed else first, *rest
 
 
 class ImageDataset(NDArrayDataset):
@@ -113,9 +123,5 @@ class ImageDataset(NDArrayDataset):
 
     def finish(self, sample: Sample) -> Sample:
         """Transform one image, or each image of a batch, and bring it into the layout of the items."""
-        images, labels = sample
-        if self.transforms and len(images):
-            batch = images.reshape(-1, *images.shape[-3:])
-            transformed = [self.apply_transforms(image) for image in batch]
-            images = np.stack(transformed) if images.ndim == 4 else transformed[0]
+        images, labels = super().finish(sample)
         return np.moveaxis(images, -1, -3) if self.channels_first else images, labels

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from needle.autograd import Tensor
+from needle.backend_ndarray.dtypes import as_ndarray
 from needle.data.dataset import Dataset, NDArrayDataset, Sample
 from needle.errors import DTypeError, ShapeError
 from needle.ops.arguments import integer
@@ -47,6 +48,9 @@ class DataLoader:
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+            kind = type(dataset).__name__
+            raise DTypeError(f"DataLoader: a {kind} has no samples by index; give a Dataset or a list")
         self.dataset = dataset
         self.batch_size = integer("DataLoader", "batch_size", batch_size, 1)
         self.shuffle = shuffle
@@ -68,7 +72,9 @@ class DataLoader:
 
     def _batches(self, orders: list[npt.NDArray[np.intp]]) -> Iterator[tuple[Tensor, ...]]:
         read, finish = _read_and_finish(self.dataset)
-        for stored in _read_ahead(read, orders, self.prefetch) if self.prefetch else map(read, orders):
+        # Not map: it would take a StopIteration that `read` raises for the end of the data.
+        one_by_one = (read(order) for order in orders)
+        for stored in _read_ahead(read, orders, self.prefetch) if self.prefetch else one_by_one:
             yield tuple(
                 Tensor(array, device=self.device, dtype=self.dtype, requires_grad=False) for array in finish(stored)
             )
@@ -96,11 +102,11 @@ def _stack(samples: list[Any]) -> list[npt.NDArray[Any]]:
     for sample in samples:
         if not isinstance(sample, tuple | list):
             raise DTypeError(f"DataLoader: a sample is a {type(sample).__name__}; let it be a tuple of arrays")
-    try:
-        return [np.stack(entries) for entries in zip(*samples, strict=True)]
-    except ValueError:
-        shapes = sorted({tuple(np.shape(entry) for entry in sample) for sample in samples})
-        raise ShapeError(f"DataLoader: samples of one batch differ in shape, {shapes}; make them of one size") from None
+    rows = [[as_ndarray("DataLoader", entry) for entry in sample] for sample in samples]
+    shapes = sorted({tuple(entry.shape for entry in row) for row in rows})
+    if len(shapes) > 1:
+        raise ShapeError(f"DataLoader: samples of one batch differ in shape, {shapes}; make them of one size")
+    return [np.stack(entries) for entries in zip(*rows, strict=True)]
 
 
 def _read_ahead(read: Callable[[T], R], keys: Iterable[T], depth: int) -> Iterator[R]:

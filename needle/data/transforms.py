@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from needle.errors import ShapeError
-from needle.ops.arguments import integer
+from needle.errors import OptionError, ShapeError
+from needle.ops.arguments import integer, number
 
 
 class Transform:
@@ -30,10 +30,11 @@ class RandomFlipHorizontal(Transform):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise ShapeError(f"RandomFlipHorizontal: p = {self.p} is no probability; use a number from 0 to 1")
+        if not 0 <= number("RandomFlipHorizontal", "p", self.p) <= 1:
+            raise OptionError(f"RandomFlipHorizontal: p = {self.p} is no probability; use a number from 0 to 1")
 
     def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        _check_image("RandomFlipHorizontal", x)
         return np.flip(x, axis=1) if np.random.rand() < self.p else x
 
 
@@ -54,8 +55,14 @@ class RandomCrop(Transform):
         integer("RandomCrop", "padding", self.padding, 0)
 
     def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        _check_image("RandomCrop", x)
         shift_x, shift_y = np.random.randint(-self.padding, self.padding + 1, size=2)
         top, left = self.padding + shift_x, self.padding + shift_y
         height, width = x.shape[:2]
         margin = ((self.padding, self.padding),) * 2 + ((0, 0),) * (x.ndim - 2)
         return np.pad(x, margin)[top : top + height, left : left + width]
+
+
+def _check_image(transform: str, x: npt.NDArray[Any]) -> None:
+    if np.ndim(x) not in (2, 3):
+        raise ShapeError(f"{transform}: an image has the axes H,W or H,W,C, got shape {np.shape(x)}")

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from needle.autograd import Tensor
-from needle.backend_ndarray import BackendDevice, default_device
+from needle.autograd import NDArray, Tensor
+from needle.backend_ndarray import BackendDevice
+from needle.backend_ndarray.devices import as_device
 
 
 def manual_seed(seed: int) -> None:
@@ -37,7 +38,7 @@ def rand(
     >>> rand(2, low=-1.0, dtype="float64").numpy().round(4).tolist()
     [0.0976, 0.4304]
     """
-    array = (device or default_device()).rand(*shape, dtype=dtype) * (high - low) + low
+    array = as_device("rand", device).rand(*shape, dtype=dtype) * (high - low) + low
     return Tensor.make_const(array, requires_grad=requires_grad)
 
 
@@ -55,7 +56,7 @@ def randn(
     >>> randn(2, mean=1.0, dtype="float64").numpy().round(4).tolist()
     [2.7641, 1.4002]
     """
-    array = (device or default_device()).randn(*shape, dtype=dtype) * std + mean
+    array = as_device("randn", device).randn(*shape, dtype=dtype) * std + mean
     return Tensor.make_const(array, requires_grad=requires_grad)
 
 
@@ -71,7 +72,7 @@ def constant(
     >>> constant(2, 1, c=3.0).numpy().tolist()
     [[3.0], [3.0]]
     """
-    array = (device or default_device()).full(shape, c, dtype=dtype)
+    array = as_device("constant", device).full(shape, c, dtype=dtype)
     return Tensor.make_const(array, requires_grad=requires_grad)
 
 
@@ -110,7 +111,7 @@ def randb(
     >>> randb(4, p=0.6, dtype="float32").numpy().tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
-    drawn = (device or default_device()).rand(*shape, dtype="float64") <= p
+    drawn = as_device("randb", device).rand(*shape, dtype="float64") <= p
     return Tensor.make_const(drawn.astype(dtype), requires_grad=requires_grad)
 
 
@@ -131,7 +132,8 @@ def one_hot(
     >>> one_hot(3, [2, 0]).numpy().tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    array = (device or getattr(i, "device", None) or default_device()).one_hot(n, i, dtype=dtype)
+    device = i.device if device is None and isinstance(i, (Tensor, NDArray)) else as_device("one_hot", device)
+    array = device.one_hot(n, i, dtype=dtype)
     return Tensor.make_const(array, requires_grad=requires_grad)
 
 

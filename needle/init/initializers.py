@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from needle.autograd import Tensor
+from needle.backend_ndarray.layout import as_shape
 from needle.errors import OptionError, ShapeError
 from needle.init.basic import rand, randn
 
@@ -28,8 +29,9 @@ def xavier_uniform(
     >>> xavier_uniform(3, 4).shape
     (3, 4)
     """
+    lengths = _shape("xavier_uniform", fan_in, fan_out, shape)
     a = gain * math.sqrt(6 / _fan("xavier_uniform", fan_in + fan_out))
-    return rand(*_shape(fan_in, fan_out, shape), low=-a, high=a, **kwargs)
+    return rand(*lengths, low=-a, high=a, **kwargs)
 
 
 def xavier_normal(
@@ -40,8 +42,9 @@ def xavier_normal(
     >>> xavier_normal(3, 4).shape
     (3, 4)
     """
+    lengths = _shape("xavier_normal", fan_in, fan_out, shape)
     std = gain * math.sqrt(2 / _fan("xavier_normal", fan_in + fan_out))
-    return randn(*_shape(fan_in, fan_out, shape), std=std, **kwargs)
+    return randn(*lengths, std=std, **kwargs)
 
 
 def kaiming_uniform(
@@ -55,8 +58,9 @@ def kaiming_uniform(
     >>> kaiming_uniform(72, 16, shape=(3, 3, 8, 16)).shape
     (3, 3, 8, 16)
     """
+    lengths = _shape("kaiming_uniform", fan_in, fan_out, shape)
     b = _gain("kaiming_uniform", nonlinearity) * math.sqrt(3 / _fan("kaiming_uniform", fan_in))
-    return rand(*_shape(fan_in, fan_out, shape), low=-b, high=b, **kwargs)
+    return rand(*lengths, low=-b, high=b, **kwargs)
 
 
 def kaiming_normal(
@@ -67,12 +71,13 @@ def kaiming_normal(
     >>> kaiming_normal(3, 4).shape
     (3, 4)
     """
+    lengths = _shape("kaiming_normal", fan_in, fan_out, shape)
     std = _gain("kaiming_normal", nonlinearity) / math.sqrt(_fan("kaiming_normal", fan_in))
-    return randn(*_shape(fan_in, fan_out, shape), std=std, **kwargs)
+    return randn(*lengths, std=std, **kwargs)
 
 
-def _shape(fan_in: int, fan_out: int, shape: Sequence[int] | None) -> Sequence[int]:
-    return (fan_in, fan_out) if shape is None else shape
+def _shape(op: str, fan_in: int, fan_out: int, shape: Sequence[int] | None) -> tuple[int, ...]:
+    return as_shape(op, (fan_in, fan_out) if shape is None else shape)
 
 
 def _fan(op: str, fan: int) -> int:

@@ -26,7 +26,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
 
     Arrays (Tensors and NDArrays too) are named by their path, such as `model/conv.weight`, so `numpy.load` reads them
     as well; tuples come back as lists. The file is written beside `path`, synced, and renamed: an interruption or a
-    full disk leaves what was there before. Raises DTypeError for what such a file cannot hold.
+    full disk leaves what was there before. Raises DTypeError for what such a file cannot hold, or what is no dict.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -34,6 +34,8 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     ...     load(f"{folder}/a.npz")
     {'model': {'weight': array([1., 1.])}, 'epoch': 3}
     """
+    if not isinstance(state, Mapping):
+        raise DTypeError(f"save: expected a dict, got a {type(state).__name__}")
     arrays: Arrays = {}
     tree = _take_arrays(state, "", arrays)
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -51,11 +53,13 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with open(path, "rb") as file:
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            stored = json.loads(arrays.pop(STATE))
-            if stored["arrays"] != list(arrays):  # a damaged directory of the archive can hide some
-                raise ValueError("its arrays are not those that were saved")
+            with zipfile.ZipFile(file) as archive:
+                if STATE not in archive.namelist():
+                    raise ValueError(f"it has no {STATE}")
+                stored = json.loads(archive.read(STATE))
+                if archive.namelist() != [STATE, *(f"{name}.npy" for name in stored["arrays"])]:
+                    raise ValueError("its arrays are not those that were saved")  # the archive's directory is damaged
+                arrays = {name: _read_array(archive, name) for name in stored["arrays"]}
             return _put_arrays(stored["state"], arrays)
         except Exception as error:  # zipfile and NumPy raise nearly anything on a corrupt file
             reason = str(error).partition("\n")[0] or type(error).__name__
@@ -82,8 +86,8 @@ def _take_arrays(node: Any, path: str, arrays: Arrays) -> Any:
     """Copy nested state with None in the place of each array, which goes into `arrays` by its path."""
     if isinstance(node, Mapping):
         for key in node:
-            if not isinstance(key, str) or "/" in key or not key:
-                raise DTypeError(f"save: key {key!r} of '{path}' is no string, is empty, or holds a '/'")
+            if not isinstance(key, str) or not key.isprintable() or "/" in key or not key:
+                raise DTypeError(f"save: key {key!r} of '{path}' is no printable string, is empty, or holds a '/'")
         return {key: _take_arrays(value, _join(path, key), arrays) for key, value in node.items()}
     if isinstance(node, list | tuple):
         return [_take_arrays(value, _join(path, str(i)), arrays) for i, value in enumerate(node)]
@@ -99,6 +103,13 @@ def _take_arrays(node: Any, path: str, arrays: Arrays) -> Any:
 
 def _join(path: str, key: str) -> str:
     return f"{path}/{key}" if path else key
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    # Not numpy.load, which takes the names "a" and "a.npy" for the same.
+    with archive.open(f"{name}.npy") as member:
+        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        return array
 
 
 def _put_arrays(tree: dict[str, Any], arrays: Arrays) -> dict[str, Any]:

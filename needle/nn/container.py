@@ -51,9 +51,8 @@ class Sequential(Module):
 
     def __init__(self, *modules: Module) -> None:
         super().__init__()
-        wrong = [f"a {type(module).__name__} (entry {i})" for i, module in enumerate(modules) if not callable(module)]
-        if wrong:
-            raise DTypeError(f"Sequential: expected modules, not {', '.join(wrong)}; unpack a list with *")
+        for index, module in enumerate(modules):
+            _check_module("Sequential", f"entry {index}", module)
         self.modules = modules
 
     def _attributes(self) -> Mapping[str, Any]:
@@ -80,7 +79,16 @@ class Residual(Module):
 
     def __init__(self, fn: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
+        _check_module("Residual", "fn", fn)
         self.fn = fn
 
     def forward(self, x: Tensor) -> Tensor:
         return self.fn(x) + x
+
+
+def _check_module(op: str, name: str, module: Any) -> None:
+    if isinstance(module, type):
+        kind = module.__name__
+        raise DTypeError(f"{op}: {name} is the class {kind}; give a module, {kind}(...)")
+    if not callable(module):
+        raise DTypeError(f"{op}: {name} must be a module, got a {type(module).__name__}; unpack a list with *")

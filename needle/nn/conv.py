@@ -8,10 +8,11 @@ from typing import Any
 from needle import init, ops
 from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
+from needle.backend_ndarray.dtypes import as_floating
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer, pair, tensor
-from needle.ops.conv import TO_NCHW, TO_NHWC, TO_OIHW, Pair
+from needle.ops.arguments import PairLike, integer, pair, tensor
+from needle.ops.conv import TO_NCHW, TO_NHWC, TO_OIHW
 
 
 class _Conv(Module):
@@ -19,15 +20,15 @@ class _Conv(Module):
 
     weight: Tensor
     bias: Tensor | None
-    padding: Pair
+    padding: PairLike
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Pair,
-        stride: Pair,
-        dilation: Pair,
+        kernel_size: PairLike,
+        stride: PairLike,
+        dilation: PairLike,
         groups: int,
     ) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class _Conv(Module):
         self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
 
     def _draw(self, channels: tuple[int, int], bias: bool, device: BackendDevice | None, dtype: Any) -> None:
-        kernel = pair("Conv", "kernel_size", self.kernel_size, 1)
+        kernel, dtype = pair("Conv", "kernel_size", self.kernel_size, 1), as_floating(dtype, type(self).__name__)
         fan_in = self.in_channels // self.groups * math.prod(kernel)
         fan_out = self.out_channels // self.groups * math.prod(kernel)
         drawn = init.kaiming_uniform(fan_in, fan_out, shape=(*kernel, *channels), device=device, dtype=dtype)
@@ -91,14 +92,14 @@ class Conv(_Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Pair,
-        stride: Pair = 1,
+        kernel_size: PairLike,
+        stride: PairLike = 1,
         bias: bool = True,
         device: BackendDevice | None = None,
         dtype: Any = "float32",
         *,
-        padding: Pair | None = None,
-        dilation: Pair = 1,
+        padding: PairLike | None = None,
+        dilation: PairLike = 1,
         groups: int = 1,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups)
@@ -130,15 +131,15 @@ class ConvTranspose(_Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Pair,
-        stride: Pair = 1,
+        kernel_size: PairLike,
+        stride: PairLike = 1,
         bias: bool = True,
         device: BackendDevice | None = None,
         dtype: Any = "float32",
         *,
-        padding: Pair = 0,
-        output_padding: Pair = 0,
-        dilation: Pair = 1,
+        padding: PairLike = 0,
+        output_padding: PairLike = 0,
+        dilation: PairLike = 1,
         groups: int = 1,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups)

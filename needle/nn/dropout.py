@@ -8,7 +8,7 @@ from needle import init
 from needle.autograd import Tensor
 from needle.errors import OptionError, ShapeError
 from needle.nn.module import Module
-from needle.ops.arguments import tensor
+from needle.ops.arguments import number, tensor
 
 
 class Dropout(Module):
@@ -29,8 +29,9 @@ class Dropout(Module):
         return self._drop(x, tensor("Dropout", x, "the input").shape)
 
     def _probability(self, p: float) -> float:
-        if not 0 <= p <= 1:
-            raise OptionError(f"{type(self).__name__}: p must be a probability between 0 and 1, got {p}")
+        name = type(self).__name__
+        if not 0 <= number(name, "p", p) <= 1:
+            raise OptionError(f"{name}: p must be a probability between 0 and 1, got {p}")
         return p
 
     def _drop(self, x: Tensor, mask_shape: Sequence[int]) -> Tensor:

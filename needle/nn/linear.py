@@ -7,6 +7,7 @@ from typing import Any
 from needle import init, ops
 from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
+from needle.backend_ndarray.dtypes import as_floating
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
 from needle.ops.arguments import integer, tensor
@@ -35,6 +36,7 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features = integer("Linear", "in_features", in_features, 1)
         self.out_features = out_features = integer("Linear", "out_features", out_features, 1)
+        dtype = as_floating(dtype, "Linear")
         self.weight = Parameter(init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype))
         self.bias = None
         if bias:

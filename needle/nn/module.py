@@ -12,6 +12,7 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
+from needle.backend_ndarray.dtypes import as_floating, as_ndarray
 from needle.errors import DeviceError, DTypeError, ShapeError
 from needle.nn.summary import summary
 
@@ -104,6 +105,8 @@ class Module:
         return self._register("_forward_pre_hooks", hook)
 
     def _register(self, hooks: str, hook: Hook) -> Callable[[], None]:
+        if not callable(hook):
+            raise DTypeError(f"{type(self).__name__}: a hook must be a function, got a {type(hook).__name__}")
         key = max(getattr(self, hooks), default=0) + 1
         setattr(self, hooks, {**getattr(self, hooks), key: hook})
 
@@ -239,8 +242,7 @@ class Module:
         """
         if device is not None and not isinstance(device, BackendDevice):
             raise DeviceError(f"to: expected a device such as needle.cpu(), got {device!r}; a dtype is given by dtype=")
-        if dtype is not None and np.dtype(dtype).kind != "f":
-            raise DTypeError(f"to: dtype must be float32 or float64, got {dtype}")
+        dtype = None if dtype is None else as_floating(dtype, "to")
         for tensor in self._state().values():
             tensor.cached_data = _moved(tensor.cached_data, device, dtype)
             if tensor.requires_grad and tensor.grad is not None:
@@ -290,13 +292,16 @@ class Module:
 
         Raises:
             ShapeError: names missing or unexpected, or shapes that differ. It names them all; nothing is changed then.
+            DTypeError: the state is no dict, or a value no array of real numbers; nothing is changed then.
         """
+        name = f"{type(self).__name__}.load_state_dict"
+        if not isinstance(state, Mapping):
+            raise DTypeError(f"{name}: expected a dict of arrays by path, got a {type(state).__name__}")
         own = self._state()
-        arrays = {path: np.asarray(value) for path, value in state.items()}
+        arrays = {path: as_ndarray(f"{name}: {path}", value) for path, value in state.items()}
         misfits = _misfits(own, arrays)
         if misfits:
-            name = type(self).__name__
-            raise ShapeError(f"{name}.load_state_dict: the state is not one of this module: {'; '.join(misfits)}")
+            raise ShapeError(f"{name}: the state is not one of this module: {'; '.join(misfits)}")
         converted = [nd.array(arrays[path], dtype=tensor.dtype, device=tensor.device) for path, tensor in own.items()]
         for tensor, array in zip(own.values(), converted, strict=True):
             tensor.cached_data[...] = array
@@ -340,8 +345,6 @@ def _misfits(own: Mapping[str, Tensor], arrays: Mapping[str, np.ndarray[Any, Any
             misfits.append(f"unexpected {path}")
         elif array.shape != own[path].shape:
             misfits.append(f"{path} of shape {array.shape}, expected {own[path].shape}")
-        elif array.dtype.kind not in "fiub":
-            misfits.append(f"{path} of dtype {array.dtype}")
     return misfits
 
 

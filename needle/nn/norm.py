@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import numpy as np
-
 from needle import init, ops
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
-from needle.errors import ShapeError
+from needle.backend_ndarray.dtypes import as_floating, as_ndarray
+from needle.errors import OptionError, ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer, tensor
+from needle.ops.arguments import integer, number, tensor
 
 B = TypeVar("B", bound="BatchNorm1d")
 
@@ -21,7 +20,8 @@ class _Norm(Module):
 
     def __init__(self, dim: int, eps: float, device: BackendDevice | None, dtype: Any) -> None:
         super().__init__()
-        self.dim, self.eps = integer(type(self).__name__, "dim", dim, 1), eps
+        name = type(self).__name__
+        self.dim, self.eps, dtype = integer(name, "dim", dim, 1), eps, as_floating(dtype, name)
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
         self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
 
@@ -45,6 +45,7 @@ class BatchNorm1d(_Norm):
 
     Raises:
         ShapeError: another number of axes or channels; a single value per channel in training.
+        OptionError: a momentum outside 0..1, or (when called) an eps below 0.
 
     >>> layer = BatchNorm1d(1, momentum=0.5)
     >>> y = layer(Tensor([[1.0], [3.0]]))
@@ -66,6 +67,9 @@ class BatchNorm1d(_Norm):
         unbiased: bool = False,
     ) -> None:
         super().__init__(dim, eps, device, dtype)
+        name = type(self).__name__
+        if not 0 <= number(name, "momentum", momentum) <= 1:
+            raise OptionError(f"{name}: momentum must be between 0 and 1, got {momentum}")
         self.momentum, self.unbiased = momentum, unbiased
         self.running_mean: Tensor
         self.running_var: Tensor
@@ -90,7 +94,7 @@ class BatchNorm1d(_Norm):
         >>> layer(Tensor([[5.0]])).numpy().tolist()
         [[3.0]]
         """
-        shape = np.shape(gamma)
+        shape = as_ndarray(f"{cls.__name__}.from_arrays", gamma).shape
         if len(shape) != 1:
             raise ShapeError(f"{cls.__name__}.from_arrays: gamma must have shape (C,), got {shape}")
         layer = cls(shape[0], eps, momentum, device, dtype)

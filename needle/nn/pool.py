@@ -5,7 +5,7 @@ from __future__ import annotations
 from needle import ops
 from needle.autograd import Tensor
 from needle.nn.module import Module
-from needle.ops.conv import Pair
+from needle.ops.arguments import PairLike
 
 
 class MaxPool2d(Module):
@@ -18,7 +18,7 @@ class MaxPool2d(Module):
     """
 
     def __init__(
-        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False
+        self, kernel_size: PairLike, stride: PairLike | None = None, padding: PairLike = 0, ceil_mode: bool = False
     ) -> None:
         super().__init__()
         self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
@@ -42,9 +42,9 @@ class AvgPool2d(Module):
 
     def __init__(
         self,
-        kernel_size: Pair,
-        stride: Pair | None = None,
-        padding: Pair = 0,
+        kernel_size: PairLike,
+        stride: PairLike | None = None,
+        padding: PairLike = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:

@@ -14,6 +14,8 @@ from needle.ops.selection import masked_fill, minimum, where
 
 
 class ReLU(TensorOp):
+    """max(a, 0); the slope at 0 is 0."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.maximum(0)
 
@@ -32,6 +34,8 @@ def relu(a: Tensor) -> Tensor:
 
 
 class LeakyReLU(TensorOp):
+    """a where a > 0, else negative_slope * a."""
+
     def __init__(self, negative_slope: float) -> None:
         self.negative_slope = negative_slope
 
@@ -53,6 +57,8 @@ def leaky_relu(a: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 class ELU(TensorOp):
+    """a where a > 0, else alpha * (exp(a) - 1)."""
+
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
@@ -76,6 +82,8 @@ def elu(a: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 class Tanh(TensorOp):
+    """tanh(a), whose slope is 1 - tanh(a)**2."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.tanh()
 
@@ -94,6 +102,8 @@ def tanh(a: Tensor) -> Tensor:
 
 
 class Sigmoid(TensorOp):
+    """s(a) = 1 / (1 + exp(-a)), whose slope is s * (1 - s)."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.sigmoid()
 
@@ -112,6 +122,8 @@ def sigmoid(a: Tensor) -> Tensor:
 
 
 class SiLU(TensorOp):
+    """a * s(a), s being the sigmoid."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a * a.sigmoid()
 
@@ -132,6 +144,8 @@ def silu(a: Tensor) -> Tensor:
 
 
 class Softplus(TensorOp):
+    """log(1 + exp(a)) = max(a, 0) + log(1 + exp(-|a|))."""
+
     def compute(self, a: NDArray) -> NDArray:
         tail = (-a.abs()).exp()
         grown = tail + 1
@@ -155,6 +169,8 @@ def softplus(a: Tensor) -> Tensor:
 
 
 class Erf(TensorOp):
+    """erf(a), whose slope is 2 / sqrt(pi) * exp(-a**2)."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.erf()
 
@@ -174,6 +190,8 @@ def erf(a: Tensor) -> Tensor:
 
 
 class GELU(TensorOp):
+    """a * P(a), P(a) = (1 + erf(a / sqrt(2))) / 2 being the normal distribution's share below a."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a * ((a * math.sqrt(0.5)).erf() + 1) * 0.5
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
+from needle.backend_ndarray.dtypes import Number, arithmetic_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
 from needle.errors import DTypeError, ShapeError
 
-
-def is_number(value: object) -> bool:
-    """Whether `value` is a Python number, a NumPy scalar or an ndarray of shape ()."""
-    return isinstance(value, (int, float, np.generic)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+PairLike: TypeAlias = "int | tuple[int, int]"  # a number, or a pair for (height, width)
 
 
-def number(op: str, name: str, value: Any) -> Any:
+def number(op: str, name: str, value: Any) -> Number:
     """Give `value` as a Python number, or raise."""
-    if not is_number(value):
+    result = as_number(value)
+    if result is None:
         raise DTypeError(f"{op}: {name} must be a number, got a {type(value).__name__}")
-    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+    return result
 
 
 def is_foreign(value: object) -> bool:
@@ -44,19 +43,20 @@ def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
 def constant(op: str, value: Any, like: Tensor) -> Tensor:
     """Make what stands beside the Tensor `like` a Tensor: numbers and arrays become constants on its device.
 
-    A number, or an ndarray beside a float tensor, takes that tensor's dtype; an NDArray keeps its own.
+    A number takes the dtype in which it combines with the tensor; an ndarray that of a float tensor, and keeps whole
+    numbers whole beside others; an NDArray keeps its own.
     """
     if isinstance(value, Tensor):
         return value
     if isinstance(value, NDArray):
         return Tensor.make_const(value)
-    if is_number(value):
-        value = number(op, "operand", value)
-        keeps = like.dtype.kind == "f" or not isinstance(value, float)
-        return Tensor.make_const(nd.full((), value, dtype=like.dtype if keeps else None, device=like.device))
+    scalar = as_number(value)
+    if scalar is not None:
+        dtype = arithmetic_dtype(op, like.dtype, scalar)
+        return Tensor.make_const(nd.full((), scalar, dtype=dtype, device=like.device))
     if isinstance(value, (np.ndarray, list, tuple)):
-        dtype = like.dtype if like.dtype.kind == "f" else None
-        return Tensor(value, dtype=dtype, device=like.device, requires_grad=False)
+        value = as_ndarray(op, value)
+        return Tensor(value, dtype=dtype_beside(like.dtype, value), device=like.device, requires_grad=False)
     return tensor(op, value, "operand")
 
 
@@ -102,3 +102,10 @@ def pair(op: str, name: str, value: Any, least: int) -> tuple[int, int]:
     if len(both) != 2:
         raise ShapeError(f"{op}: {name} must be a number or a pair (height, width), got {value!r}")
     return integer(op, name, both[0], least), integer(op, name, both[1], least)
+
+
+def images(op: str, x: Any) -> Tensor:
+    """Give `x` back if it is a Tensor (N,C,H,W), else raise."""
+    if tensor(op, x, "x").ndim != 4:
+        raise ShapeError(f"{op}: the input must have the axes N,C,H,W, got shape {x.shape}")
+    return x

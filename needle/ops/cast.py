@@ -6,6 +6,7 @@ from typing import Any
 
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray.dtypes import as_dtype
+from needle.ops.arguments import tensor
 
 
 class Cast(TensorOp):
@@ -30,6 +31,6 @@ def astype(a: Tensor, dtype: Any) -> Tensor:
     [1, -2]
     """
     dtype = as_dtype(dtype, "astype")
-    if a.dtype == dtype:
+    if tensor("astype", a).dtype == dtype:
         return a
     return Cast(dtype)(a if dtype.kind == "f" else a.detach())

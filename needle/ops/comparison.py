@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 from needle.autograd import Tensor
-from needle.ops.arguments import is_number, operands
+from needle.backend_ndarray.dtypes import as_number
+from needle.ops.arguments import operands, tensor
 
 
-def _arrays(op: str, a: Any, b: Any) -> tuple[Any, Any]:
-    if isinstance(a, Tensor) and is_number(b):
-        return a.realize_cached_data(), b
-    a, b = operands(op, a, b)
-    return a.realize_cached_data(), b.realize_cached_data()
+def _compare(op: str, comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor:
+    if not isinstance(a, Tensor) or as_number(b) is None:  # NDArray compares a number in a dtype that holds it
+        a, b = operands(op, a, b)
+        b = b.realize_cached_data()
+    return Tensor.make_const(comparison(a.realize_cached_data(), b))
 
 
 def equal(a: Any, b: Any) -> Tensor:
@@ -22,8 +25,7 @@ def equal(a: Any, b: Any) -> Tensor:
     >>> equal(ndl.Tensor([1.0, 2.0]), 2).numpy().tolist()
     [False, True]
     """
-    x, y = _arrays("equal", a, b)
-    return Tensor.make_const(x == y)
+    return _compare("equal", operator.eq, a, b)
 
 
 def not_equal(a: Any, b: Any) -> Tensor:
@@ -33,8 +35,7 @@ def not_equal(a: Any, b: Any) -> Tensor:
     >>> not_equal(ndl.Tensor([1.0, 2.0]), 2).numpy().tolist()
     [True, False]
     """
-    x, y = _arrays("not_equal", a, b)
-    return Tensor.make_const(x != y)
+    return _compare("not_equal", operator.ne, a, b)
 
 
 def less(a: Any, b: Any) -> Tensor:
@@ -44,8 +45,7 @@ def less(a: Any, b: Any) -> Tensor:
     >>> less(ndl.Tensor([1.0, 2.0]), 2).numpy().tolist()
     [True, False]
     """
-    x, y = _arrays("less", a, b)
-    return Tensor.make_const(x < y)
+    return _compare("less", operator.lt, a, b)
 
 
 def less_equal(a: Any, b: Any) -> Tensor:
@@ -55,8 +55,7 @@ def less_equal(a: Any, b: Any) -> Tensor:
     >>> less_equal(ndl.Tensor([1.0, 2.0, 3.0]), 2).numpy().tolist()
     [True, True, False]
     """
-    x, y = _arrays("less_equal", a, b)
-    return Tensor.make_const(x <= y)
+    return _compare("less_equal", operator.le, a, b)
 
 
 def greater(a: Any, b: Any) -> Tensor:
@@ -66,8 +65,7 @@ def greater(a: Any, b: Any) -> Tensor:
     >>> greater(ndl.Tensor([1.0, 2.0, 3.0]), 2).numpy().tolist()
     [False, False, True]
     """
-    x, y = _arrays("greater", a, b)
-    return Tensor.make_const(x > y)
+    return _compare("greater", operator.gt, a, b)
 
 
 def greater_equal(a: Any, b: Any) -> Tensor:
@@ -77,8 +75,7 @@ def greater_equal(a: Any, b: Any) -> Tensor:
     >>> greater_equal(ndl.Tensor([1.0, 2.0]), 2).numpy().tolist()
     [False, True]
     """
-    x, y = _arrays("greater_equal", a, b)
-    return Tensor.make_const(x >= y)
+    return _compare("greater_equal", operator.ge, a, b)
 
 
 def sign(a: Tensor) -> Tensor:
@@ -88,4 +85,4 @@ def sign(a: Tensor) -> Tensor:
     >>> sign(ndl.Tensor([-2.0, 0.0, 3.0])).numpy().tolist()
     [-1.0, 0.0, 1.0]
     """
-    return Tensor.make_const(a.realize_cached_data().sign())
+    return Tensor.make_const(tensor("sign", a).realize_cached_data().sign())

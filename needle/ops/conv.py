@@ -6,23 +6,19 @@ and get there by permuting views, so that their results lie in N,H,W,C memory.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
 from needle.backend_ndarray.layers import ConvSettings
 from needle.errors import ShapeError
-from needle.ops.arguments import integer, pair, promote, tensor
+from needle.ops.arguments import PairLike, integer, pair, promote, tensor
 from needle.ops.reduce import summation
 from needle.ops.shape import permute, reshape
-
-Pair: TypeAlias = "int | tuple[int, int]"
 
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 TO_HWIO, TO_OIHW = (2, 3, 1, 0), (3, 2, 0, 1)
 
 
-def _settings(op: str, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> ConvSettings:
+def _settings(op: str, stride: PairLike, padding: PairLike, dilation: PairLike, groups: int) -> ConvSettings:
     return ConvSettings(
         pair(op, "stride", stride, 1),
         pair(op, "padding", padding, 0),
@@ -34,7 +30,7 @@ def _settings(op: str, stride: Pair, padding: Pair, dilation: Pair, groups: int)
 class Conv(TensorOp):
     """x (N,H,W,C), weight (Kh,Kw,C/groups,O) and, if given, bias (O,) to (N,Ho,Wo,O)."""
 
-    def __init__(self, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1, groups: int = 1) -> None:
+    def __init__(self, stride: PairLike = 1, padding: PairLike = 0, dilation: PairLike = 1, groups: int = 1) -> None:
         self.settings = _settings("conv", stride, padding, dilation, groups)
 
     def compute(self, x: NDArray, weight: NDArray, bias: NDArray | None = None) -> NDArray:
@@ -86,9 +82,9 @@ class ConvWeightGradient(TensorOp):
 def conv(
     a: Tensor,
     b: Tensor,
-    stride: Pair = 1,
-    padding: Pair = 1,
-    dilation: Pair = 1,
+    stride: PairLike = 1,
+    padding: PairLike = 1,
+    dilation: PairLike = 1,
     groups: int = 1,
     bias: Tensor | None = None,
 ) -> Tensor:
@@ -122,9 +118,9 @@ def conv2d(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Pair = 1,
-    padding: Pair = 0,
-    dilation: Pair = 1,
+    stride: PairLike = 1,
+    padding: PairLike = 0,
+    dilation: PairLike = 1,
     groups: int = 1,
 ) -> Tensor:
     """Convolve images (N,C,H,W), or one image (C,H,W), with a weight (O,C/groups,Kh,Kw); see `conv`.
@@ -144,11 +140,11 @@ def conv2d(
 def conv2d_input_gradient(
     d: Tensor,
     weight: Tensor,
-    stride: Pair,
-    padding: Pair,
+    stride: PairLike,
+    padding: PairLike,
     height: int,
     width: int,
-    dilation: Pair = 1,
+    dilation: PairLike = 1,
     groups: int = 1,
 ) -> Tensor:
     """Give the gradient (N,C,height,width) of `conv2d`'s input from that of its output, d (N,O,Ho,Wo).
@@ -170,10 +166,10 @@ def conv2d_input_gradient(
 def conv2d_weight_gradient(
     x: Tensor,
     d: Tensor,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    dilation: Pair = 1,
+    kernel_size: PairLike,
+    stride: PairLike,
+    padding: PairLike,
+    dilation: PairLike = 1,
     groups: int = 1,
 ) -> Tensor:
     """Give the gradient (O,C/groups,Kh,Kw) of `conv2d`'s weight from the input x and the output's gradient d.
@@ -203,11 +199,11 @@ def conv_transpose2d(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Pair = 1,
-    padding: Pair = 0,
-    output_padding: Pair = 0,
+    stride: PairLike = 1,
+    padding: PairLike = 0,
+    output_padding: PairLike = 0,
     groups: int = 1,
-    dilation: Pair = 1,
+    dilation: PairLike = 1,
 ) -> Tensor:
     """Apply the transpose of a convolution to (N,C,H,W), or one image (C,H,W), with a weight (C,O/groups,Kh,Kw).
 

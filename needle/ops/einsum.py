@@ -43,8 +43,8 @@ def einsum(subscripts: str, *operands: Tensor) -> Tensor:
 
 def _parse(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     """Give the letters of each operand and of the result, with "..." written out."""
-    text = subscripts.replace(" ", "")
-    if not _SUBSCRIPTS.fullmatch(text):
+    text = subscripts.replace(" ", "") if isinstance(subscripts, str) else ""
+    if not text or not _SUBSCRIPTS.fullmatch(text):
         raise ShapeError(f'einsum: "{subscripts}" must have a form like "ij,...jk->...ik"')
     left, arrow, output = text.partition("->")
     terms = left.split(",")

@@ -15,6 +15,8 @@ from needle.ops.selection import masked_fill
 
 
 class EWiseAdd(TensorOp):
+    """a + b."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a + b
 
@@ -33,6 +35,8 @@ def add(a: Any, b: Any) -> Tensor:
 
 
 class AddScalar(TensorOp):
+    """a + scalar."""
+
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
 
@@ -54,6 +58,8 @@ def add_scalar(a: Tensor, scalar: float) -> Tensor:
 
 
 class EWiseSub(TensorOp):
+    """a - b."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a - b
 
@@ -72,6 +78,8 @@ def sub(a: Any, b: Any) -> Tensor:
 
 
 class EWiseMul(TensorOp):
+    """a * b, with the slopes b and a."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a * b
 
@@ -91,6 +99,8 @@ def multiply(a: Any, b: Any) -> Tensor:
 
 
 class MulScalar(TensorOp):
+    """a * scalar."""
+
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
 
@@ -112,6 +122,8 @@ def mul_scalar(a: Tensor, scalar: float) -> Tensor:
 
 
 class EWiseDiv(TensorOp):
+    """a / b, with the slopes 1 / b and -a / b**2."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a / b
 
@@ -131,6 +143,8 @@ def divide(a: Any, b: Any) -> Tensor:
 
 
 class DivScalar(TensorOp):
+    """a / scalar."""
+
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
 
@@ -152,10 +166,10 @@ def divide_scalar(a: Tensor, scalar: float) -> Tensor:
 
 
 class EWisePow(TensorOp):
-    """Powers.
+    """a**b, with the slopes b * a**(b - 1) and a**b * log(a).
 
-    At a = 0 the formulas b * a**(b-1) and a**b * log(a) give 0 * inf. The gradient to the base is then 0 for b = 0,
-    and that to the exponent 0 for b >= 0, the limit for b > 0.
+    At a = 0 these give 0 * inf. The gradient to the base is then 0 for b = 0, and that to the exponent 0 for b >= 0,
+    the limit for b > 0.
     """
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
@@ -184,6 +198,8 @@ def power(a: Any, b: Any) -> Tensor:
 
 
 class PowerScalar(TensorOp):
+    """a**scalar, whose slope is scalar * a**(scalar - 1)."""
+
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
 
@@ -207,6 +223,8 @@ def power_scalar(a: Tensor, scalar: float) -> Tensor:
 
 
 class Negate(TensorOp):
+    """-a."""
+
     def compute(self, a: NDArray) -> NDArray:
         return -a
 
@@ -225,6 +243,8 @@ def negate(a: Tensor) -> Tensor:
 
 
 class Log(TensorOp):
+    """log(a), whose slope is 1 / a."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.log()
 
@@ -243,6 +263,8 @@ def log(a: Tensor) -> Tensor:
 
 
 class Exp(TensorOp):
+    """exp(a), which is its own slope."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.exp()
 
@@ -261,6 +283,8 @@ def exp(a: Tensor) -> Tensor:
 
 
 class Sqrt(TensorOp):
+    """sqrt(a), whose slope is 1 / (2 * sqrt(a))."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.sqrt()
 
@@ -279,6 +303,8 @@ def sqrt(a: Tensor) -> Tensor:
 
 
 class Abs(TensorOp):
+    """|a|, whose slope is sign(a)."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.abs()
 

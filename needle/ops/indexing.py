@@ -8,7 +8,8 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import normalize_axes
+from needle.backend_ndarray.dtypes import as_ndarray, whole_numbers
+from needle.backend_ndarray.layout import normalize_axis
 from needle.errors import DTypeError, ShapeError
 from needle.ops.arguments import tensor
 
@@ -57,16 +58,15 @@ def _plain(op: str, item: Any) -> Any:
     """Copy an array that an index is made of, so that nobody else can change it; leave other entries."""
     if not isinstance(item, (Tensor, NDArray, np.ndarray, list)):
         return item
-    array = np.array(item)
-    return array if array.dtype.kind == "b" else whole_numbers(op, array)
+    array = as_ndarray(op, item)
+    return array.copy() if array.dtype.kind == "b" else whole_numbers(op, "indices", array)
 
 
-def whole_numbers(op: str, indices: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Give indices of any real dtype, if they are whole numbers, as int64."""
-    array = np.asarray(indices)
-    if array.dtype.kind not in "iuf" or (array.dtype.kind == "f" and (array != np.floor(array)).any()):
-        raise DTypeError(f"{op}: indices must be whole numbers, got an array of dtype {array.dtype}")
-    return array.astype(np.int64)
+def _indices(op: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    array = as_ndarray(op, values)
+    if array.dtype.kind == "b":
+        raise DTypeError(f"{op}: indices must be whole numbers, not bools; index with a[mask] instead")
+    return whole_numbers(op, "indices", array)
 
 
 def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
@@ -80,8 +80,8 @@ def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
     """
     if axis is None:
         a, axis = tensor("take", a).reshape(-1), 0
-    (axis,) = normalize_axes(axis, tensor("take", a).ndim, "take")
-    return GetItem((*[slice(None)] * axis, whole_numbers("take", indices)))(a)
+    axis = normalize_axis(axis, tensor("take", a).ndim, "take")
+    return GetItem((*[slice(None)] * axis, _indices("take", indices)))(a)
 
 
 def gather(a: Tensor, axis: int, indices: Any) -> Tensor:
@@ -94,8 +94,8 @@ def gather(a: Tensor, axis: int, indices: Any) -> Tensor:
     >>> gather(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), 1, [[1], [0]]).numpy().tolist()
     [[2.0], [3.0]]
     """
-    (axis,) = normalize_axes(axis, tensor("gather", a).ndim, "gather")
-    places = whole_numbers("gather", indices)
+    axis = normalize_axis(axis, tensor("gather", a).ndim, "gather")
+    places = _indices("gather", indices)
     others = [n for other, n in enumerate(a.shape) if other != axis]
     if places.ndim != a.ndim or any(m > n for m, n in zip(np.delete(places.shape, axis), others, strict=True)):
         raise ShapeError(

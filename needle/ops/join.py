@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
-from needle.backend_ndarray.layout import normalize_axes
-from needle.errors import ShapeError
+from needle.backend_ndarray.layout import as_widths, normalize_axis
+from needle.errors import DTypeError, ShapeError
 from needle.ops.arguments import promote, tensor
 
 
@@ -32,6 +32,8 @@ def _joined(op: str, arrays: Iterable[Tensor], free_axis: int | None) -> tuple[T
 def _some(op: str, arrays: Iterable[Tensor]) -> list[Tensor]:
     if isinstance(arrays, Tensor):
         raise ShapeError(f"{op}: expected a list of tensors, got one Tensor of shape {arrays.shape}; put it in a list")
+    if not isinstance(arrays, Iterable):
+        raise DTypeError(f"{op}: expected a list of tensors, got a {type(arrays).__name__}")
     listed = list(arrays)
     if not listed:
         raise ShapeError(f"{op}: got an empty list; give at least one tensor")
@@ -39,12 +41,14 @@ def _some(op: str, arrays: Iterable[Tensor]) -> list[Tensor]:
 
 
 class Stack(TensorOp):
+    """Tensors of equal shape along a new axis."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
     def compute(self, *arrays: NDArray) -> NDArray:
         first = arrays[0]
-        (axis,) = normalize_axes(self.axis, first.ndim + 1, "stack")
+        axis = normalize_axis(self.axis, first.ndim + 1, "stack")
         shape = (*first.shape[:axis], len(arrays), *first.shape[axis:])
         out = nd.empty(shape, dtype=first.dtype, device=first.device)
         for index, array in enumerate(arrays):
@@ -66,11 +70,13 @@ def stack(arrays: Iterable[Tensor], axis: int = 0) -> Tensor:
 
 
 class Split(TensorTupleOp):
+    """The entries along an axis, as a tuple: the inverse of Stack."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
     def compute(self, a: NDArray) -> tuple[NDArray, ...]:
-        (axis,) = normalize_axes(self.axis, a.ndim, "split")
+        axis = normalize_axis(self.axis, a.ndim, "split")
         return tuple([a.select(_at(axis, index)) for index in range(a.shape[axis])])
 
     def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> Tensor:
@@ -84,13 +90,15 @@ def split(a: Tensor, axis: int = 0) -> TensorTuple:
     >>> [part.numpy().tolist() for part in split(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1)]
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    (axis,) = normalize_axes(axis, tensor("split", a).ndim, "split")
+    axis = normalize_axis(axis, tensor("split", a).ndim, "split")
     if not a.shape[axis]:
         raise ShapeError(f"split: axis {axis} of shape {a.shape} has length 0; there is nothing to give")
     return Split(axis)(a)
 
 
 class Concatenate(TensorOp):
+    """Tensors one behind the other along an axis."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
@@ -120,11 +128,13 @@ def concatenate(arrays: Iterable[Tensor], axis: int = 0) -> Tensor:
     [1.0, 2.0, 3.0]
     """
     listed = _some("concatenate", arrays)
-    (axis,) = normalize_axes(axis, tensor("concatenate", listed[0], "argument 0").ndim, "concatenate")
+    axis = normalize_axis(axis, tensor("concatenate", listed[0], "argument 0").ndim, "concatenate")
     return Concatenate(axis)(*_joined("concatenate", listed, free_axis=axis))
 
 
 class Pad(TensorOp):
+    """Zeros around a: for each axis a pair, how many before and how many after."""
+
     def __init__(self, padding: tuple[tuple[int, int], ...]) -> None:
         self.padding = padding
 
@@ -143,9 +153,4 @@ def pad(a: Tensor, padding: Sequence[tuple[int, int]]) -> Tensor:
     >>> pad(ndl.Tensor([[1.0, 2.0]]), ((0, 1), (1, 0))).numpy().tolist()
     [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
     """
-    if len(padding) != tensor("pad", a).ndim or any(len(pair) != 2 or min(pair) < 0 for pair in padding):
-        raise ShapeError(
-            f"pad: padding must have a pair of numbers for each axis of shape {a.shape}, none negative, "
-            f"got {padding}; slice to take elements away"
-        )
-    return Pad(tuple([(before, after) for before, after in padding]))(a)
+    return Pad(as_widths("pad", padding, tensor("pad", a).shape))(a)

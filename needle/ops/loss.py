@@ -8,7 +8,8 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
+from needle.backend_ndarray.dtypes import as_ndarray, check_floating
+from needle.errors import BoundsError, OptionError, ShapeError
 from needle.ops.arguments import constant, number, tensor
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
@@ -71,16 +72,15 @@ def cross_entropy(
         raise ShapeError(
             f"{name}: the logits must have the axes C, N,C or N,C,... with C > 0, got shape {logits.shape}"
         )
-    if logits.dtype.kind != "f":
-        raise DTypeError(f"{name}: the logits must be float32 or float64, got {logits.dtype}; convert with astype")
-    weights, y = _weights(weight, logits, axis), np.asarray(y)
+    check_floating(name, "the logits", logits.dtype)
+    weights, y = _weights(weight, logits, axis), as_ndarray(name, y)
     if y.shape == logits.shape:
         if ignore_index != -100:
             raise OptionError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
         target, counted = y.astype(logits.dtype), np.array(True)
         count = y.size / y.shape[axis]
     else:
-        target, counted = _one_hot(y, ignore_index, logits, axis)
+        target, counted = _one_hot(y, number(name, "ignore_index", ignore_index), logits, axis)
         count = float((target * weights).sum(dtype=np.float64))
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
             logits = masked_fill(logits, ~counted, 0)
@@ -114,7 +114,7 @@ def _reduce(losses: Tensor, reduction: str, count: float) -> Tensor:
     return summation(losses) if reduction == "sum" else summation(losses) / (count or np.nan)
 
 
-def _one_hot(labels: Ndarray, ignore_index: int, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
+def _one_hot(labels: Ndarray, ignore_index: float, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
     """Give 1 at each label and 0 elsewhere, in the logits' shape, and (axis kept) whether the label counts."""
     shape, classes = logits.shape, logits.shape[axis]
     if labels.shape != shape[:axis] + shape[axis + 1 :]:
@@ -138,7 +138,7 @@ def _one_hot(labels: Ndarray, ignore_index: int, logits: Tensor, axis: int) -> t
 def _weights(weight: Any, logits: Tensor, axis: int) -> Ndarray:
     """Give the classes' factors, in a shape that broadcasts to the logits."""
     classes = logits.shape[axis]
-    weights = np.ones(classes) if weight is None else np.asarray(weight)
+    weights = np.ones(classes) if weight is None else as_ndarray("cross_entropy", weight)
     if weights.shape != (classes,):
         raise ShapeError(f"cross_entropy: weight has shape {weights.shape}; one factor per class is {(classes,)}")
     return weights.astype(logits.dtype).reshape(-1, *[1] * (logits.ndim - axis - 1))

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.backend_ndarray import layers
-from needle.errors import ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError
 from needle.gradients import differentiate
-from needle.ops.arguments import integer, promote, tensor
+from needle.ops.arguments import integer, number, promote, tensor
 from needle.ops.reduce import mean, summation
 from needle.ops.shape import reshape
 
@@ -115,6 +115,7 @@ def batch_norm(
 
     Raises:
         ShapeError: a single value per channel (its variance says nothing), parameters of another shape.
+        OptionError: eps is negative or NaN.
 
     >>> import needle as ndl
     >>> x = ndl.Tensor([[1.0, 0.0], [3.0, 8.0]])
@@ -130,7 +131,8 @@ def batch_norm(
             "train on larger batches, or normalise by running statistics (evaluation mode)"
         )
     inputs = _with_parameters(name, x, weight, bias, (shape[1],))
-    return Normalize(shape, axes, (1, shape[1], *[1] * (x.ndim - 2)), eps, on_statistics)(*inputs)
+    spread = (1, shape[1], *[1] * (x.ndim - 2))
+    return Normalize(shape, axes, spread, _eps(name, eps), on_statistics)(*inputs)
 
 
 def batch_norm_inference(
@@ -152,7 +154,7 @@ def batch_norm_inference(
     """
     name = "batch_norm_inference"
     channels = _channels_first(name, x)[1]
-    scale = (_parameter(name, "variance", variance, (channels,)) + eps) ** -0.5
+    scale = (_parameter(name, "variance", variance, (channels,)) + _eps(name, eps)) ** -0.5
     if weight is not None:
         scale = scale * _parameter(name, "weight", weight, (channels,))
     spread = (channels, *[1] * (x.ndim - 2))
@@ -173,7 +175,7 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
         raise ShapeError(f"{name}: cannot normalise an input of shape {x.shape} over its last {last} axes")
     lead, normalized = x.ndim - last, x.shape[x.ndim - last :]
     inputs = _with_parameters(name, x, weight, bias, normalized)
-    return Normalize(x.shape, tuple(range(lead, x.ndim)), (*[1] * lead, *normalized), eps)(*inputs)
+    return Normalize(x.shape, tuple(range(lead, x.ndim)), (*[1] * lead, *normalized), _eps(name, eps))(*inputs)
 
 
 def group_norm(
@@ -194,7 +196,8 @@ def group_norm(
     inputs = _with_parameters(name, x, weight, bias, (channels,))
     groups = (num_groups, channels // num_groups)
     axes = tuple(range(2, x.ndim + 1))
-    return Normalize((batch, *groups, *image), axes, (1, *groups, *[1] * len(image)), eps)(*inputs)
+    spread = (1, *groups, *[1] * len(image))
+    return Normalize((batch, *groups, *image), axes, spread, _eps(name, eps))(*inputs)
 
 
 def _channels_first(op: str, x: Tensor) -> tuple[int, ...]:
@@ -210,7 +213,16 @@ def _with_parameters(
     if weight is None and bias is not None:
         raise ShapeError(f"{op}: a bias needs a weight beside it; give a weight of ones")
     given = [(name, a) for name, a in (("weight", weight), ("bias", bias)) if a is not None]
-    return promote(x, *[_parameter(op, name, a, shape) for name, a in given])
+    inputs = promote(x, *[_parameter(op, name, a, shape) for name, a in given])
+    if inputs[0].dtype.kind != "f":
+        raise DTypeError(f"{op}: the input must be float32 or float64, got {x.dtype}; convert with astype")
+    return inputs
+
+
+def _eps(op: str, eps: float) -> float:
+    if not number(op, "eps", eps) >= 0:
+        raise OptionError(f"{op}: eps must be at least 0, got {eps}")
+    return eps
 
 
 def _parameter(op: str, name: str, a: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -8,13 +8,12 @@ from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
 from needle.backend_ndarray.layers import PoolSettings
 from needle.errors import ShapeError
-from needle.ops.arguments import pair, tensor
-from needle.ops.conv import Pair
+from needle.ops.arguments import PairLike, images, pair, tensor
 from needle.ops.reduce import mean
 from needle.ops.resample import Ndarray, weighted_taps
 
 
-def _settings(op: str, kernel_size: Pair, stride: Pair | None, padding: Pair) -> PoolSettings:
+def _settings(op: str, kernel_size: PairLike, stride: PairLike | None, padding: PairLike) -> PoolSettings:
     kernel = pair(op, "kernel_size", kernel_size, 1)
     return PoolSettings(
         kernel, kernel if stride is None else pair(op, "stride", stride, 1), pair(op, "padding", padding, 0)
@@ -90,7 +89,7 @@ class AvgPoolGradient(TensorOp):
 
 
 def max_pool2d(
-    x: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False
+    x: Tensor, kernel_size: PairLike, stride: PairLike | None = None, padding: PairLike = 0, ceil_mode: bool = False
 ) -> Tensor:
     """Take the maximum of each window of images (N,C,H,W); gives (N,C,Ho,Wo).
 
@@ -116,9 +115,9 @@ def max_pool2d(
 
 def avg_pool2d(
     x: Tensor,
-    kernel_size: Pair,
-    stride: Pair | None = None,
-    padding: Pair = 0,
+    kernel_size: PairLike,
+    stride: PairLike | None = None,
+    padding: PairLike = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
@@ -145,14 +144,12 @@ def global_avg_pool2d(x: Tensor) -> Tensor:
     >>> global_avg_pool2d(ndl.Tensor([[[[1.0, 2.0], [3.0, 6.0]]]])).numpy().tolist()
     [[[[3.0]]]]
     """
-    if tensor("global_avg_pool2d", x, "x").ndim != 4:
-        raise ShapeError(f"global_avg_pool2d: the input must have the axes N,C,H,W, got shape {x.shape}")
-    if 0 in x.shape[2:]:
+    if 0 in images("global_avg_pool2d", x).shape[2:]:
         raise ShapeError(f"global_avg_pool2d: the images of the input {x.shape} have no pixels")
     return mean(x, (2, 3), keepdims=True)
 
 
-def adaptive_avg_pool2d(x: Tensor, output_size: Pair) -> Tensor:
+def adaptive_avg_pool2d(x: Tensor, output_size: PairLike) -> Tensor:
     """Take the means of (N,C,H,W) over windows that share each axis as evenly as can be; gives (N,C,Ho,Wo).
 
     Window i of n along the height is the rows floor(i * H / n) up to, not including, ceil((i + 1) * H / n).
@@ -163,8 +160,8 @@ def adaptive_avg_pool2d(x: Tensor, output_size: Pair) -> Tensor:
     """
     name = "adaptive_avg_pool2d"
     sizes = pair(name, "output_size", output_size, 1)
-    if tensor(name, x, "x").ndim != 4 or 0 in x.shape[2:]:
-        raise ShapeError(f"{name}: the input must have the axes N,C,H,W and pixels, got shape {x.shape}")
+    if 0 in images(name, x).shape[2:]:
+        raise ShapeError(f"{name}: the images of the input {x.shape} have no pixels")
     if x.shape[2] % sizes[0] == 0 and x.shape[3] % sizes[1] == 0:
         return avg_pool2d(x, (x.shape[2] // sizes[0], x.shape[3] // sizes[1]))
     for axis, size in zip((2, 3), sizes):

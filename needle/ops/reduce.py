@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import normalize_axes
-from needle.ops.arguments import tensor
+from needle.backend_ndarray.layout import as_axes, normalize_axes
+from needle.ops.arguments import number, tensor
 from needle.ops.cast import astype
 from needle.ops.comparison import equal, not_equal
 from needle.ops.selection import masked_fill
@@ -22,7 +22,7 @@ Axes = int | Sequence[int] | None
 
 class _Reduction(TensorOp):
     def __init__(self, axes: Axes = None, keepdims: bool = False) -> None:
-        self.axes, self.keepdims = axes, keepdims
+        self.axes, self.keepdims = as_axes(type(self).__name__, axes), keepdims
 
     def _spread(self, reduced: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Give every element of `shape` the value of `reduced` that it went into."""
@@ -32,6 +32,8 @@ class _Reduction(TensorOp):
 
 
 class Summation(_Reduction):
+    """The sum over axes; each summand takes the whole gradient."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.sum(axis=self.axes, keepdims=self.keepdims)
 
@@ -71,7 +73,7 @@ def var(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 
     """
     count = math.prod(a.shape[axis] for axis in normalize_axes(axes, tensor("var", a).ndim, "var"))
     centered = a - mean(a, axes, keepdims=True)
-    return summation(centered * centered, axes, keepdims) / (count - correction)
+    return summation(centered * centered, axes, keepdims) / (count - number("var", "correction", correction))
 
 
 class _Extremum(_Reduction):
@@ -85,6 +87,8 @@ class _Extremum(_Reduction):
 
 
 class Max(_Extremum):
+    """The largest over axes."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.max(axis=self.axes, keepdims=self.keepdims)
 
@@ -100,6 +104,8 @@ def max(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 class Min(_Extremum):
+    """The smallest over axes."""
+
     def compute(self, a: NDArray) -> NDArray:
         return a.min(axis=self.axes, keepdims=self.keepdims)
 
@@ -130,6 +136,8 @@ def argmax(a: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 class CumSum(TensorOp):
+    """out[i] = a[0] + ... + a[i] along an axis; its adjoint sums up from the end."""
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from needle.autograd import Tensor
-from needle.errors import ShapeError
-from needle.ops.arguments import pair, tensor
-from needle.ops.conv import Pair
+from needle.errors import OptionError
+from needle.ops.arguments import PairLike, images, pair
 from needle.ops.indexing import take
 from needle.ops.reduce import summation
 from needle.ops.shape import broadcast_to, reshape
@@ -24,7 +23,7 @@ def weighted_taps(x: Tensor, axis: int, taps: Ndarray, weights: Ndarray) -> Tens
     return summation(gathered * weights, axis + 1)
 
 
-def upsample2d(x: Tensor, scale: Pair, mode: str = "nearest", align_corners: bool = False) -> Tensor:
+def upsample2d(x: Tensor, scale: PairLike, mode: str = "nearest", align_corners: bool = False) -> Tensor:
     """Enlarge images (N,C,H,W) by whole factors, to (N,C,H*scale,W*scale).
 
     Args:
@@ -43,10 +42,9 @@ def upsample2d(x: Tensor, scale: Pair, mode: str = "nearest", align_corners: boo
     """
     name = "upsample2d"
     factors = pair(name, "scale", scale, 1)
-    if tensor(name, x, "x").ndim != 4:
-        raise ShapeError(f"{name}: the input must have the axes N,C,H,W, got shape {x.shape}")
+    images(name, x)
     if mode not in ("nearest", "bilinear") or (align_corners and mode == "nearest"):
-        raise ShapeError(
+        raise OptionError(
             f'{name}: mode must be "nearest" or "bilinear", and align_corners goes with "bilinear" only; '
             f"got {mode!r} and {align_corners}"
         )

@@ -6,21 +6,39 @@ from typing import Any
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.ops.arguments import broadcast, constant, number, operands
+from needle.errors import GradientError
+from needle.ops.arguments import broadcast, constant, number, operands, tensor
 from needle.ops.comparison import equal, less, not_equal
 
 
-class MaskedFill(TensorOp):
+class _Choice(TensorOp):
+    """An op with a condition, which may lie in memory that the caller can write to."""
+
+    def __init__(self, condition: NDArray) -> None:
+        self._condition, self._version = condition, condition._handle.version
+
+    @property
+    def condition(self) -> NDArray:
+        if self._condition._handle.version != self._version:
+            raise GradientError(
+                f"{type(self).__name__}: the condition of shape {self._condition.shape} was changed in place after "
+                "the op was called; compute the output again before calling backward()"
+            )
+        return self._condition
+
+
+class MaskedFill(_Choice):
     """Put a number where the mask holds; no gradient passes there."""
 
     def __init__(self, mask: NDArray, value: float) -> None:
-        self.mask, self.value = mask, value
+        super().__init__(mask)
+        self.value = value
 
     def compute(self, a: NDArray) -> NDArray:
-        return nd.where(self.mask, self.value, a)
+        return nd.where(self.condition, self.value, a)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        return MaskedFill(self.mask, 0)(out_grad)
+        return MaskedFill(self.condition, 0)(out_grad)
 
 
 def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
@@ -31,16 +49,13 @@ def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
     >>> masked_fill(a, a > 2, -1).numpy().tolist()
     [[1.0, 2.0], [-1.0, -1.0]]
     """
-    mask = _condition("masked_fill", mask, a)
+    mask = _condition("masked_fill", mask, tensor("masked_fill", a))
     mask = mask if mask.shape == a.shape else mask.broadcast_to(a.shape)
     return MaskedFill(mask.realize_cached_data(), number("masked_fill", "value", value))(a)
 
 
-class Where(TensorOp):
+class Where(_Choice):
     """One operand where the condition holds, the other elsewhere."""
-
-    def __init__(self, condition: NDArray) -> None:
-        self.condition = condition
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return nd.where(self.condition, a, b)
@@ -78,6 +93,8 @@ def _winner_takes(out_grad: Tensor, loses: Tensor, ties: Tensor) -> Tensor:
 
 
 class Maximum(TensorOp):
+    """max(a, b)."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a.maximum(b)
 
@@ -98,6 +115,8 @@ def maximum(a: Any, b: Any) -> Tensor:
 
 
 class Minimum(TensorOp):
+    """min(a, b)."""
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a.minimum(b)
 
@@ -118,6 +137,8 @@ def minimum(a: Any, b: Any) -> Tensor:
 
 
 class Clip(TensorOp):
+    """min(max(a, low), high); the gradient passes where that is a."""
+
     def __init__(self, low: float | None, high: float | None) -> None:
         self.low, self.high = low, high
 

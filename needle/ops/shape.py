@@ -7,7 +7,7 @@ from typing import Any
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import as_shape, normalize_axes
+from needle.backend_ndarray.layout import as_axes, as_shape, normalize_axes, normalize_axis
 from needle.errors import ShapeError
 from needle.ops.arguments import integer, tensor
 
@@ -40,6 +40,8 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 class Permute(TensorOp):
+    """Axis i of the result is axis axes[i] of a; the inverse order takes the gradient back."""
+
     def __init__(self, axes: tuple[int, ...]) -> None:
         self.axes = axes
 
@@ -67,13 +69,15 @@ def reverse_axes(a: Tensor) -> Tensor:
     """Put the axes in reverse order; `a.T`.
 
     >>> import needle as ndl
-    >>> reverse_axes(ndl.Tensor([[1.0, 2.0, 3.0]])).shape
+    >>> ndl.Tensor([[1.0, 2.0, 3.0]]).T.shape
     (3, 1)
     """
     return permute(a, range(tensor("reverse_axes", a).ndim)[::-1])
 
 
 class Reshape(TensorOp):
+    """The same elements, in row-major order, in another shape."""
+
     def __init__(self, shape: int | Sequence[int]) -> None:
         self.shape = shape
 
@@ -118,11 +122,13 @@ def unsqueeze(a: Tensor, axis: int) -> Tensor:
     (2, 1)
     """
     shape = list(tensor("unsqueeze", a).shape)
-    (position,) = normalize_axes(axis, len(shape) + 1, "unsqueeze")
+    position = normalize_axis(axis, len(shape) + 1, "unsqueeze")
     return reshape(a, [*shape[:position], 1, *shape[position:]])
 
 
 class BroadcastTo(TensorOp):
+    """a repeated along new axes and axes of length 1; its adjoint sums over them."""
+
     def __init__(self, shape: int | Sequence[int]) -> None:
         self.shape = as_shape("broadcast_to", shape)
 
@@ -150,15 +156,20 @@ def sum_to(a: Tensor, shape: tuple[int, ...]) -> Tensor:
     >>> sum_to(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), (2, 1)).numpy().tolist()
     [[3.0], [7.0]]
     """
-    lead = a.ndim - len(shape)
+    shape = as_shape("sum_to", shape)
+    lead = tensor("sum_to", a).ndim - len(shape)
+    if lead < 0 or any(n not in (1, wide) for n, wide in zip(shape, a.shape[lead:], strict=True)):
+        raise ShapeError(f"sum_to: shape {shape} does not broadcast to {a.shape}, that of the tensor")
     axes = tuple([axis for axis, n in enumerate(a.shape) if axis < lead or shape[axis - lead] != n])
     summed = a.sum(axes) if axes else a
     return summed if summed.shape == shape else reshape(summed, shape)
 
 
 class Flip(TensorOp):
-    def __init__(self, axes: int | Sequence[int]) -> None:
-        self.axes = axes
+    """a backwards along the axes."""
+
+    def __init__(self, axes: int | Sequence[int] | None) -> None:
+        self.axes = as_axes("flip", axes)
 
     def compute(self, a: NDArray) -> NDArray:
         return a.flip(self.axes)
@@ -167,7 +178,7 @@ class Flip(TensorOp):
         return flip(out_grad, self.axes)
 
 
-def flip(a: Tensor, axes: int | Sequence[int]) -> Tensor:
+def flip(a: Tensor, axes: int | Sequence[int] | None) -> Tensor:
     """Reverse the order along the axes.
 
     >>> import needle as ndl
@@ -177,16 +188,16 @@ def flip(a: Tensor, axes: int | Sequence[int]) -> Tensor:
     return Flip(axes)(a)
 
 
-def _within(axes: int | Sequence[int], ndim: int) -> set[int]:
+def _within(axes: Sequence[int] | None, ndim: int) -> set[int]:
     """Give the axes that are in range, none of them negative."""
-    return {axis % ndim for axis in (axes if isinstance(axes, Iterable) else (axes,)) if -ndim <= axis < ndim}
+    return {axis % ndim for axis in (range(ndim) if axes is None else axes) if -ndim <= axis < ndim}
 
 
 class Dilate(TensorOp):
     """Put `dilation` zeros after every element along the axes."""
 
-    def __init__(self, axes: int | Sequence[int], dilation: int) -> None:
-        self.axes, self.dilation = axes, dilation
+    def __init__(self, axes: int | Sequence[int] | None, dilation: int) -> None:
+        self.axes, self.dilation = as_axes("dilate", axes), dilation
 
     def compute(self, a: NDArray) -> NDArray:
         axes, step = _within(self.axes, a.ndim), self.dilation + 1
@@ -199,7 +210,7 @@ class Dilate(TensorOp):
         return undilate(out_grad, self.axes, self.dilation)
 
 
-def dilate(a: Tensor, axes: int | Sequence[int], dilation: int) -> Tensor:
+def dilate(a: Tensor, axes: int | Sequence[int] | None, dilation: int) -> Tensor:
     """Put `dilation` zeros after every element along the axes: a length of n becomes n * (dilation + 1).
 
     Axes out of range are ignored.
@@ -214,8 +225,8 @@ def dilate(a: Tensor, axes: int | Sequence[int], dilation: int) -> Tensor:
 class UnDilate(TensorOp):
     """Keep every (dilation + 1)-th element along the axes."""
 
-    def __init__(self, axes: int | Sequence[int], dilation: int) -> None:
-        self.axes, self.dilation = axes, dilation
+    def __init__(self, axes: int | Sequence[int] | None, dilation: int) -> None:
+        self.axes, self.dilation = as_axes("undilate", axes), dilation
 
     def compute(self, a: NDArray) -> NDArray:
         return a[_every(_within(self.axes, a.ndim), self.dilation + 1, a.ndim)]
@@ -225,7 +236,7 @@ class UnDilate(TensorOp):
         return dilated if dilated.shape == shape else dilated[tuple([slice(n) for n in shape])]
 
 
-def undilate(a: Tensor, axes: int | Sequence[int], dilation: int) -> Tensor:
+def undilate(a: Tensor, axes: int | Sequence[int] | None, dilation: int) -> Tensor:
     """Keep every (dilation + 1)-th element along the axes, beginning with the first: the inverse of `dilate`.
 
     Axes out of range are ignored.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import normalize_axes
+from needle.backend_ndarray.layout import as_axes, normalize_axes, normalize_axis
 from needle.ops.arguments import tensor
 from needle.ops.elementwise import exp
 from needle.ops.reduce import summation
@@ -19,7 +19,7 @@ class LogSumExp(TensorOp):
     """log(sum(exp(a))) over axes."""
 
     def __init__(self, axes: Axes = None, keepdims: bool = False) -> None:
-        self.axes, self.keepdims = axes, keepdims
+        self.axes, self.keepdims = as_axes("logsumexp", axes), keepdims
 
     def compute(self, a: NDArray) -> NDArray:
         axes = normalize_axes(self.axes, a.ndim, "logsumexp")
@@ -48,6 +48,8 @@ def logsumexp(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 class Softmax(TensorOp):
+    """s = exp(a) / sum(exp(a)) along an axis; takes the gradient d to s * (d - sum(d * s))."""
+
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
@@ -66,11 +68,13 @@ def softmax(a: Tensor, axis: int = -1) -> Tensor:
     >>> softmax(ndl.Tensor([1000.0, 1000.0, -float("inf")])).numpy().tolist()
     [0.5, 0.5, 0.0]
     """
-    (axis,) = normalize_axes(axis, tensor("softmax", a).ndim, "softmax")
+    axis = normalize_axis(axis, tensor("softmax", a).ndim, "softmax")
     return Softmax(axis)(a)
 
 
 class LogSoftmax(TensorOp):
+    """a - log(sum(exp(a))) along an axis; takes the gradient d to d - softmax(a) * sum(d)."""
+
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
@@ -89,5 +93,5 @@ def logsoftmax(a: Tensor, axis: int = -1) -> Tensor:
     >>> logsoftmax(ndl.Tensor([[0.0, 1000.0]])).numpy().tolist()
     [[-1000.0, 0.0]]
     """
-    (axis,) = normalize_axes(axis, tensor("logsoftmax", a).ndim, "logsoftmax")
+    axis = normalize_axis(axis, tensor("logsoftmax", a).ndim, "logsoftmax")
     return LogSoftmax(axis)(a)

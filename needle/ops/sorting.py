@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from needle.autograd import NDArray, Tensor
-from needle.backend_ndarray.layout import normalize_axes
+from needle.backend_ndarray.layout import normalize_axis
 from needle.errors import ShapeError
 from needle.ops.arguments import integer, tensor
 from needle.ops.indexing import gather
@@ -26,7 +26,8 @@ def sort(a: Tensor, axis: int = -1, descending: bool = False) -> Sorted:
     >>> values.numpy().tolist(), indices.numpy().tolist()
     ([3.0, 2.0, 1.0], [1, 0, 2])
     """
-    return topk(a, a.shape[normalize_axes(axis, tensor("sort", a).ndim, "sort")[0]], axis, largest=descending)
+    length = tensor("sort", a).shape[normalize_axis(axis, a.ndim, "sort")]
+    return topk(a, length, axis, largest=descending)
 
 
 def topk(a: Tensor, k: int, axis: int = -1, largest: bool = True) -> Sorted:
@@ -36,7 +37,7 @@ def topk(a: Tensor, k: int, axis: int = -1, largest: bool = True) -> Sorted:
     >>> topk(ndl.Tensor([2.0, 3.0, 1.0]), 2).values.numpy().tolist()
     [3.0, 2.0]
     """
-    (axis,) = normalize_axes(axis, tensor("topk", a).ndim, "topk")
+    axis = normalize_axis(axis, tensor("topk", a).ndim, "topk")
     length = a.shape[axis]
     if integer("topk", "k", k, least=0) > length:
         raise ShapeError(f"topk: k = {k} is larger than the length {length} of axis {axis} of shape {a.shape}")

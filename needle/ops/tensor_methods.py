@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from needle.autograd import NDArray, Tensor, TensorTuple
+from needle.backend_ndarray.dtypes import as_number
 from needle.ops import cast, comparison, elementwise, indexing, linalg, reduce, selection, shape, transfer, tuples
 from needle.ops.activation import relu, sigmoid, tanh
-from needle.ops.arguments import is_foreign, is_number, number
+from needle.ops.arguments import constant, is_foreign, promote
 
 
-def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
+def _operator(scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
     """Make an operator: with a number, `scalar_op`; with a Tensor or an array, `tensor_op`; else not ours."""
 
     def operator(a: Tensor, b: Any) -> Any:
-        if is_number(b):
-            return scalar_op(a, number(name, "operand", b))
+        number = as_number(b)
+        if number is not None:
+            return scalar_op(a, number)
         ours = isinstance(b, (Tensor, NDArray, np.ndarray, list)) or is_foreign(b)  # the op's error names a foreign one
         return tensor_op(a, b) if ours else NotImplemented
 
@@ -26,12 +28,21 @@ def _operator(name: str, scalar_op: Callable[..., Tensor], tensor_op: Callable[.
 
 
 def _tensor_operator(tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:
-    return _operator(tensor_op.__name__, tensor_op, tensor_op)
+    return _operator(tensor_op, tensor_op)
 
 
 def _subtract(a: Tensor, b: Any) -> Tensor:
-    """Compute a + (-b), as graphs record it."""
-    return elementwise.add(a, elementwise.negate(b) if isinstance(b, Tensor) else -b)
+    """Compute a + (-b), as graphs record it; in the common dtype, since an unsigned -b wraps around."""
+    a, b = promote(a, constant("sub", b, a))
+    return elementwise.add(a, elementwise.negate(b))
+
+
+def _subtract_number(a: Tensor, c: float) -> Tensor:
+    return elementwise.sub(a, c) if a.dtype.kind == "u" else elementwise.add_scalar(a, -c)
+
+
+def _subtract_from(a: Tensor, b: Any) -> Tensor:
+    return elementwise.sub(b, a) if a.dtype.kind in "ub" else -a + b
 
 
 def _reversed(tensor_op: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -48,15 +59,15 @@ def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 METHODS: dict[str, Any] = {
-    "__add__": _operator("add", elementwise.add_scalar, elementwise.add),
-    "__radd__": _operator("add", elementwise.add_scalar, elementwise.add),
-    "__sub__": _operator("sub", lambda a, c: elementwise.add_scalar(a, -c), _subtract),
-    "__rsub__": lambda a, b: -a + b,
-    "__mul__": _operator("multiply", elementwise.mul_scalar, elementwise.multiply),
-    "__rmul__": _operator("multiply", elementwise.mul_scalar, elementwise.multiply),
-    "__truediv__": _operator("divide", elementwise.divide_scalar, elementwise.divide),
+    "__add__": _operator(elementwise.add_scalar, elementwise.add),
+    "__radd__": _operator(elementwise.add_scalar, elementwise.add),
+    "__sub__": _operator(_subtract_number, _subtract),
+    "__rsub__": _subtract_from,
+    "__mul__": _operator(elementwise.mul_scalar, elementwise.multiply),
+    "__rmul__": _operator(elementwise.mul_scalar, elementwise.multiply),
+    "__truediv__": _operator(elementwise.divide_scalar, elementwise.divide),
     "__rtruediv__": _tensor_operator(_reversed(elementwise.divide)),
-    "__pow__": _operator("power", elementwise.power_scalar, elementwise.power),
+    "__pow__": _operator(elementwise.power_scalar, elementwise.power),
     "__rpow__": _tensor_operator(_reversed(elementwise.power)),
     "__neg__": elementwise.negate,
     "__abs__": elementwise.abs,
@@ -92,7 +103,7 @@ METHODS: dict[str, Any] = {
     "unsqueeze": shape.unsqueeze,
     "flip": shape.flip,
     "matmul": linalg.matmul,
-    "T": property(lambda a: shape.reverse_axes(a)),
+    "T": property(shape.reverse_axes),
 }
 
 for _name, _method in METHODS.items():

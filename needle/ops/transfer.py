@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import BackendDevice
+from needle.backend_ndarray.devices import as_device
 from needle.ops.arguments import tensor
 
 
@@ -28,4 +29,4 @@ def to_device(a: Tensor, device: BackendDevice) -> Tensor:
     cpu_numpy()
     """
     a = tensor("to_device", a)
-    return a if a.device == device else ToDevice(device)(a)
+    return a if a.device == device else ToDevice(as_device("to_device", device))(a)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.errors import BoundsError, DTypeError, ShapeError
@@ -9,6 +11,8 @@ from needle.ops.arguments import number, tensor
 
 
 class MakeTensorTuple(TensorTupleOp):
+    """The inputs, as one tuple."""
+
     def compute(self, *arrays: NDArray) -> tuple[NDArray, ...]:
         return arrays
 
@@ -57,6 +61,8 @@ def tuple_get_item(t: TensorTuple, i: int) -> Tensor:
     """
     if not isinstance(t, TensorTuple):
         raise DTypeError(f"tuple_get_item: expected a needle.TensorTuple, got a {type(t).__name__}")
+    if not isinstance(i, (int, np.integer)):
+        raise DTypeError(f"tuple_get_item: the index must be an int, got {i!r}; t.tuple() can be sliced")
     if not -len(t) <= i < len(t):
         raise BoundsError(f"tuple_get_item: index {i} is out of range for a tuple of {len(t)}")
     return t.inputs[i] if isinstance(t.op, MakeTensorTuple) else TupleGetItem(i % len(t))(t)
@@ -78,6 +84,8 @@ def tuple_add(a: TensorTuple, b: TensorTuple) -> TensorTuple:
 
 
 class FusedAddScalars(TensorTupleOp):
+    """The pair (a + c0, a + c1)."""
+
     def __init__(self, c0: float, c1: float) -> None:
         self.c0, self.c1 = c0, c1
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from needle.autograd import Tensor
 from needle.errors import OptionError
+from needle.ops.arguments import number, tensor
 
 
 def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
@@ -28,9 +29,10 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
     >>> p.grad.numpy().round(4).tolist()
     [0.6, 0.8]
     """
-    if not max_norm >= 0:
+    if not number("clip_grad_norm", "max_norm", max_norm) >= 0:
         raise OptionError(f"clip_grad_norm: max_norm must be at least 0, got {max_norm}")
-    params = [params] if isinstance(params, Tensor) else dict.fromkeys(params)
+    listed = [params] if isinstance(params, Tensor) else params
+    params = dict.fromkeys([tensor("clip_grad_norm", p, "a parameter") for p in listed])
     with_grad = [(p, p.grad.detach()) for p in params if p.grad is not None]
     norm = math.sqrt(sum(_square_sum(grad) for _, grad in with_grad))
     if math.isfinite(norm) and norm > max_norm:

@@ -9,7 +9,9 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
+from needle.backend_ndarray.dtypes import as_ndarray
 from needle.errors import DTypeError, GradientError, OptionError, ShapeError
+from needle.ops.arguments import integer, number
 from needle.optim.clip import clip_grad_norm
 
 Group = dict[str, Any]
@@ -73,7 +75,7 @@ class Optimizer:
         listed = list(params)
         if not listed:
             raise ShapeError(f"{self._name}: there are no parameters; the list is empty (or an iterator used up)")
-        groups = listed if isinstance(listed[0], Mapping) else [{"params": listed}]
+        groups = listed if any(isinstance(entry, Mapping) for entry in listed) else [{"params": listed}]
         for group in groups:
             self.add_param_group(group)
 
@@ -83,13 +85,19 @@ class Optimizer:
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Add a group: a dict with "params", an iterable of tensors or one, and any of the hyperparameters by name."""
+        if not isinstance(group, Mapping):
+            raise DTypeError(f"{self._name}: a group must be a dict with params, got a {type(group).__name__}")
         unknown = set(group) - set(self.defaults) - {"params"}
         if unknown or "params" not in group:
             known = ", ".join(["params", *self.defaults])
             raise OptionError(f"{self._name}: a group has params and maybe some of {known}; got {', '.join(group)}")
-        params = [group["params"]] if isinstance(group["params"], Tensor) else list(dict.fromkeys(group["params"]))
-        for index, p in enumerate(params):
+        listed = [group["params"]] if isinstance(group["params"], Tensor) else group["params"]
+        if not isinstance(listed, Iterable):
+            raise DTypeError(f"{self._name}: the params of a group must be tensors, got a {type(listed).__name__}")
+        listed = list(listed)
+        for index, p in enumerate(listed):
             self._check_parameter(index, p)
+        params = list(dict.fromkeys(listed))
         if not set(params).isdisjoint(self.params):
             raise OptionError(f"{self._name}: a parameter is in two groups; list it in one")
         merged = {**self.defaults, **group, "params": params}
@@ -109,7 +117,7 @@ class Optimizer:
         """Raise where a value is out of its range; a subclass says which are."""
 
     def _check_range(self, group: Group, name: str, below: float = float("inf")) -> None:
-        if not 0 <= group[name] < below:
+        if not 0 <= number(self._name, name, group[name]) < below:
             limit = "" if below == float("inf") else f" and below {below:g}"
             raise OptionError(f"{self._name}: {name} must be at least 0{limit}, got {group[name]}")
 
@@ -171,16 +179,30 @@ class Optimizer:
 
         Raises:
             ShapeError: groups, hyperparameters or arrays that do not fit. It names them all; nothing is changed then.
+            OptionError, DTypeError: values out of range, or that are no numbers. Nothing is changed then either.
         """
+        name = f"{self._name}.load_state_dict"
+        if not isinstance(state, Mapping):
+            raise DTypeError(f"{name}: expected what state_dict() gives, got a {type(state).__name__}")
         problems = self._misfits(state)
         if problems:
-            raise ShapeError(f"{self._name}.load_state_dict: the state does not fit: {'; '.join(problems)}")
-        self.t = int(state["t"])
+            raise ShapeError(f"{name}: the state does not fit: {'; '.join(problems)}")
+        t = integer(name, "t", state["t"], 0)
+        for group in state["param_groups"]:
+            self._check_hyperparameters(group)
+        states = {
+            key: {
+                p: nd.array(a, dtype=p.dtype, device=p.device)
+                for p, a in zip(self.params, arrays, strict=True)
+                if a is not None
+            }
+            for key, arrays in state["state"].items()
+        }
+        self.t = t
         for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
             group.update({**saved, "params": group["params"]})
-        for name, arrays in state["state"].items():
-            loaded = [(p, a) for p, a in zip(self.params, arrays, strict=True) if a is not None]
-            setattr(self, name, {p: nd.array(a, dtype=p.dtype, device=p.device) for p, a in loaded})
+        for key, loaded in states.items():
+            setattr(self, key, loaded)
 
     def _misfits(self, state: Mapping[str, Any]) -> list[str]:
         missing = [f"missing {name}" for name in ("t", "param_groups", "state") if name not in state]
@@ -196,8 +218,10 @@ class Optimizer:
             if len(arrays) != len(self.params):
                 problems.append(f"{name} of {len(arrays)} parameters, expected {len(self.params)}")
             for index, (p, array) in enumerate(zip(self.params, arrays)):
-                if array is not None and np.shape(array) != p.shape:
-                    problems.append(f"{name} of parameter {index} has shape {np.shape(array)}, expected {p.shape}")
+                what = f"{name} of parameter {index}"
+                shape = p.shape if array is None else as_ndarray(f"{self._name}.load_state_dict: {what}", array).shape
+                if shape != p.shape:
+                    problems.append(f"{what} has shape {shape}, expected {p.shape}")
         return problems
 
     def __repr__(self) -> str:

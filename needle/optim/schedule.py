@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from needle.errors import OptionError, ShapeError
-from needle.ops.arguments import integer
+from needle.errors import DTypeError, OptionError, ShapeError
+from needle.ops.arguments import integer, number
 from needle.optim.optimizer import Optimizer
 
 Values = dict[str, float]  # hyperparameters by name
@@ -28,12 +28,12 @@ class LRScheduler:
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        self.optimizer = optimizer
-        if last_epoch == -1:
+        name = type(self).__name__
+        self.optimizer = _optimizer(name, optimizer)
+        if integer(name, "last_epoch", last_epoch, -1) == -1:
             for group in optimizer.param_groups:
                 group.setdefault("initial_lr", group["lr"])
         elif any("initial_lr" not in group for group in optimizer.param_groups):
-            name = type(self).__name__
             raise OptionError(f"{name}: resuming at last_epoch={last_epoch} needs initial_lr in all groups; load them")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch + 1
@@ -48,8 +48,14 @@ class LRScheduler:
         return [{"lr": self._rate(step, base)} for base in self.base_lrs]
 
     def _apply(self) -> None:
-        for group, values in zip(self.optimizer.param_groups, self._values(self.last_epoch), strict=True):
-            group.update(values)
+        groups, values = self.optimizer.param_groups, self._values(self.last_epoch)
+        if len(groups) != len(values):
+            raise ShapeError(
+                f"{type(self).__name__}: made for {len(values)} groups, but the optimizer has {len(groups)} now; "
+                "make the schedule after the last add_param_group"
+            )
+        for group, group_values in zip(groups, values, strict=True):
+            group.update(group_values)
 
     def step(self) -> None:
         """Set the rates of the next step; to be called after `optimizer.step()`, once per epoch or per batch."""
@@ -89,7 +95,7 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size, self.gamma = integer("StepLR", "step_size", step_size, 1), gamma
+        self.step_size, self.gamma = integer("StepLR", "step_size", step_size, 1), number("StepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -108,7 +114,10 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones, self.gamma = sorted(milestones), gamma
+        if not isinstance(milestones, Iterable):
+            raise DTypeError(f"MultiStepLR: milestones must be a list of steps, got a {type(milestones).__name__}")
+        self.milestones = sorted(integer("MultiStepLR", "a milestone", step, 0) for step in milestones)
+        self.gamma = number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -127,7 +136,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
+        self.gamma = number("ExponentialLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -151,7 +160,8 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
+        ends = number("LinearLR", "start_factor", start_factor), number("LinearLR", "end_factor", end_factor)
+        if not 0 < ends[0] <= 1 or not 0 <= ends[1] <= 1:
             raise OptionError(
                 f"LinearLR: factors must lie between 0 and 1, start_factor above 0, got {start_factor} and {end_factor}"
             )
@@ -176,7 +186,8 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max, self.eta_min = integer("CosineAnnealingLR", "T_max", T_max, 1), eta_min
+        self.T_max = integer("CosineAnnealingLR", "T_max", T_max, 1)
+        self.eta_min = number("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def _rate(self, step: int, base: float) -> float:
@@ -233,12 +244,13 @@ class OneCycleLR(LRScheduler):
                 raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         self.total_steps = integer("OneCycleLR", "total_steps", total_steps, 1)
-        if not 0 <= pct_start <= 1:
+        if not 0 <= number("OneCycleLR", "pct_start", pct_start) <= 1:
             raise OptionError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
         if anneal_strategy not in _ANNEAL:
             raise OptionError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
-        momentum = next((name for name in ("momentum", "beta1") if name in optimizer.defaults), None)
+        defaults = _optimizer("OneCycleLR", optimizer).defaults
+        momentum = next((name for name in ("momentum", "beta1") if name in defaults), None)
         if cycle_momentum and momentum is None:
             raise OptionError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
         self._momentum = momentum if cycle_momentum else None
@@ -246,6 +258,9 @@ class OneCycleLR(LRScheduler):
         self.max_lrs = _per_group("max_lr", max_lr, groups)
         momenta = (_per_group("max_momentum", max_momentum, groups), _per_group("base_momentum", base_momentum, groups))
         self.max_momenta, self.base_momenta = momenta
+        for name, factor in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
+            if not number("OneCycleLR", name, factor) > 0:
+                raise OptionError(f"OneCycleLR: {name} must be above 0, got {factor}")
         self.div_factor, self.final_div_factor = div_factor, final_div_factor
         up = pct_start * self.total_steps - 1
         self._ends = [up, 2 * up, self.total_steps - 1.0][0 : 3 : 1 if three_phase else 2]
@@ -301,9 +316,13 @@ class SequentialLR(LRScheduler):
             raise ShapeError(
                 f"SequentialLR: {len(schedulers)} schedulers need one milestone between each two, got {len(milestones)}"
             )
+        for scheduler in schedulers:
+            if not isinstance(scheduler, LRScheduler):
+                raise DTypeError(f"SequentialLR: expected schedules, got a {type(scheduler).__name__}")
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
             raise OptionError("SequentialLR: the schedulers are of different optimizers; make them for the one given")
-        self.schedulers, self.milestones = list(schedulers), list(milestones)
+        self.schedulers = list(schedulers)
+        self.milestones = [integer("SequentialLR", "a milestone", step, 0) for step in milestones]
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -326,6 +345,12 @@ class SequentialLR(LRScheduler):
         return self.schedulers[index]._values(step - begin)
 
 
+def _optimizer(name: str, optimizer: Optimizer) -> Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise DTypeError(f"{name}: expected an optimizer, got a {type(optimizer).__name__}")
+    return optimizer
+
+
 def _linear(start: float, end: float, done: float) -> float:
     return start + (end - start) * done
 
@@ -338,7 +363,8 @@ _ANNEAL = {"linear": _linear, "cos": _cosine}
 
 
 def _per_group(name: str, value: float | Sequence[float], groups: int) -> list[float]:
-    values = list(value) if isinstance(value, Sequence) else [value] * groups
+    given = list(value) if isinstance(value, (list, tuple)) else [value] * groups
+    values = [float(number("OneCycleLR", name, one)) for one in given]
     if len(values) != groups:
         raise ShapeError(f"OneCycleLR: {name} has {len(values)} values for {groups} groups")
     return values

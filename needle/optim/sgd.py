@@ -63,6 +63,8 @@ class SGD(Optimizer):
     def _check_hyperparameters(self, group: Group) -> None:
         for name in ("lr", "momentum", "weight_decay"):
             self._check_range(group, name)
+        if group["dampening"] is not None:
+            self._check_range(group, "dampening")
         if group["nesterov"] and (group["dampening"] != 0 or group["momentum"] == 0):
             raise OptionError(
                 f"SGD: nesterov needs momentum above 0 and dampening=0, got momentum={group['momentum']} and "

@@ -34,7 +34,7 @@ def test_default_dtype():
         assert (mask * mask).dtype == np.float64
     finally:
         nd.set_default_dtype("float32")
-    with pytest.raises(DTypeError, match=r"set_default_dtype: int64"):
+    with pytest.raises(DTypeError, match=r"set_default_dtype: dtype must be float32 or float64, got int64"):
         nd.set_default_dtype("int64")
 
 

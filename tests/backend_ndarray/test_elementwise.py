@@ -171,3 +171,12 @@ def test_clip(array):
     np.testing.assert_array_equal(nd.clip(a, 0, 1).numpy(), [0, 0.5, 1, np.nan])
     np.testing.assert_array_equal(nd.clip(a, hi=array([0.0, 0.0, 1.0, 1.0])).numpy(), [-1, 0, 1, np.nan])
     np.testing.assert_array_equal(nd.clip(a).numpy(), a.numpy())
+
+
+def test_integers_are_not_raised_to_negative_integers(device):
+    two, minus = (nd.array([value], dtype="int64", device=device) for value in (2, -1))
+    for power in (lambda: two**minus, lambda: 2**minus, lambda: two**-1, lambda: two ** np.array([-1])):
+        with pytest.raises(DTypeError, match="power: integers cannot be raised to -1"):
+            power()
+    assert (two**-1.0).numpy().tolist() == (2.0**minus).numpy().tolist() == [0.5]
+    assert (two ** minus[:0]).shape == (0,)

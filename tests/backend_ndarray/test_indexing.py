@@ -287,3 +287,38 @@ def test_process_slice(array, given):
     assert list(range(10))[given] == list(range(explicit.start, explicit.stop, explicit.step))
     assert explicit.start >= 0
     assert explicit.stop >= 0 or explicit.step < 0
+
+
+def test_what_is_written_takes_the_dtype_of_the_array(device):
+    large = 2**24 + 1  # no float32
+    for index, value in (([0], large), (0, [large]), ([0], [large]), (slice(0, 1), np.array([large]))):
+        a = nd.array([0, 0], dtype="int64", device=device)
+        a[index] = value
+        assert a.numpy().tolist() == [large, 0]
+        a.add_at(index, value)
+        assert a.numpy().tolist() == [2 * large, 0]
+
+
+def test_a_number_that_integers_cannot_hold(device):
+    a = nd.array([1, 2], dtype="uint8", device=device)
+    for number in (-1, 256, np.nan, np.inf):
+        with pytest.raises(DTypeError, match=rf"^setitem: {number} is outside the range of uint8"):
+            a[0] = number
+        with pytest.raises(DTypeError, match=rf"^fill: {number} is outside the range of uint8"):
+            a.fill(number)
+    assert a.numpy().tolist() == [1, 2]
+
+
+def test_slices_are_made_of_integers(array):
+    a = array(np.arange(6.0).reshape(2, 3))
+    for index in (slice("a"), slice(None, 1.5), (0, slice(None, None, "x"))):
+        with pytest.raises(DTypeError, match="slice: start, stop and step are integers or None"):
+            a[index]
+    for wrong in (a.flat, a.T.flat):
+        with pytest.raises(ShapeError, match="slice: the step must not be zero"):
+            wrong[::0]
+        with pytest.raises(DTypeError, match="slice: start, stop and step"):
+            wrong["a":]
+    assert a.T.flat[::-2].numpy().tolist() == [5, 4, 3]
+    with pytest.raises(BoundsError, match="flat: expected one index"):
+        a.T.flat[None]

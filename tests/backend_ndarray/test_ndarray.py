@@ -167,7 +167,7 @@ def test_pad(array):
     assert array(x).pad(widths).is_compact()
     assert array(np.zeros((0, 2))).pad(((1, 1), (0, 0))).numpy().tolist() == [[0, 0], [0, 0]]
     for wrong in (((1, 1),), ((1, 1), (-1, 0)), ((1,), (1, 1))):
-        with pytest.raises(ShapeError, match=r"^pad: widths"):
+        with pytest.raises(ShapeError, match=r"^pad: expected a pair"):
             a.pad(wrong)
 
 
@@ -185,3 +185,22 @@ def test_weak_references(array):
 def test_an_unknown_attribute_raises(array):
     with pytest.raises(AttributeError):
         array([1.0]).shpae = (2,)
+
+
+def test_module_functions_take_ndarrays():
+    wrong = np.ones(3)
+    for function in (nd.exp, nd.log, nd.tanh, nd.sum, nd.flip, nd.clip):
+        with pytest.raises(DTypeError, match=f"^{function.__name__}: expected an NDArray, got a ndarray"):
+            function(wrong)
+    for function in (nd.reshape, nd.broadcast_to, nd.matmul, nd.maximum):
+        with pytest.raises(DTypeError, match=f"^{function.__name__}: expected an NDArray, got a ndarray"):
+            function(wrong, wrong)
+    with pytest.raises(DTypeError, match=r"^where: expected an NDArray"):
+        nd.where(wrong, 1, 2)
+
+
+def test_strides_are_integers(array):
+    with pytest.raises(ShapeError, match="as_strided: strides are integers"):
+        array([1, 2]).as_strided((2,), (1.5,))
+    with pytest.raises(ShapeError, match="make: strides are integers"):
+        nd.NDArray.make((2,), "ab")

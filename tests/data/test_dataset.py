@@ -71,3 +71,16 @@ def test_images_are_transformed_one_by_one_as_hwc(channels_first):
 def test_an_empty_slice_of_images_stays_empty():
     data = ImageDataset(np.zeros((5, 4, 3, 2)), np.arange(5), [double])
     assert data[5:][0].shape == (0, 4, 3, 2)
+
+
+def test_transforms_of_a_subclass_see_samples_one_by_one():
+    data = NDArrayDataset(np.arange(24.0).reshape(2, 3, 4, 1), np.arange(2))
+    data.transforms = [lambda image: np.flip(image, axis=1)]
+    assert (data[0:2][0] == data.arrays[0][:, :, ::-1]).all()
+    (images, _) = next(iter(ndl.data.DataLoader(data, 2)))
+    assert (images.numpy()[1] == data[1][0]).all()
+
+
+def test_arrays_of_uneven_lists():
+    with pytest.raises(ndl.ShapeError, match="NDArrayDataset: "):
+        NDArrayDataset([[1], [1, 2]])

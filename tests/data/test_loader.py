@@ -168,6 +168,22 @@ def test_samples_that_do_not_fit_raise():
         next(iter(DataLoader([(np.ones(2),), (np.ones(3),)], 2)))
     with pytest.raises(ndl.ShapeError, match="differ in shape"):
         next(iter(DataLoader([(np.ones(2),), (np.ones(2), 1)], 2)))
+    with pytest.raises(ndl.ShapeError, match="DataLoader: "):
+        next(iter(DataLoader([([[1], [1, 2]],)])))
+    with pytest.raises(ndl.DTypeError, match="DataLoader: expected real numbers"):
+        next(iter(DataLoader([(None,)])))
+    with pytest.raises(ndl.DTypeError, match="DataLoader: a generator has no samples by index"):
+        DataLoader(sample for sample in [(1,)])
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_stop_iteration_of_the_data_does_not_end_the_loop_silently(prefetch):
+    class Failing(Items):
+        def read(self, index):
+            raise StopIteration
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(DataLoader(Failing(), 2, prefetch=prefetch))
 
 
 @pytest.mark.parametrize(("name", "value"), [("batch_size", 0), ("prefetch", -1)])

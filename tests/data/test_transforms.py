@@ -48,11 +48,20 @@ def test_reprs_name_the_setting():
 
 
 def test_wrong_settings_raise():
-    with pytest.raises(ndl.ShapeError, match=r"p = 1\.5 is no probability"):
+    with pytest.raises(ndl.OptionError, match=r"p = 1\.5 is no probability"):
         RandomFlipHorizontal(1.5)
+    with pytest.raises(ndl.DTypeError, match="RandomFlipHorizontal: p must be a number, got a str"):
+        RandomFlipHorizontal("half")
     with pytest.raises(ndl.ShapeError, match="padding must be at least 0, got -1"):
         RandomCrop(-1)
     with pytest.raises(ndl.DTypeError, match="padding must be a whole number"):
         RandomCrop(1.5)
     with pytest.raises(NotImplementedError, match="Transform must define __call__"):
         Transform()(IMAGE)
+
+
+@pytest.mark.parametrize("transform", [RandomFlipHorizontal(1), RandomCrop(2)])
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4, 1)])
+def test_what_is_no_image_raises(transform, shape):
+    with pytest.raises(ndl.ShapeError, match=rf"{type(transform).__name__}: an image has the axes H,W"):
+        transform(np.ones(shape))

@@ -5,7 +5,7 @@ import pytest
 
 import needle as ndl
 from needle import init
-from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.errors import BoundsError, DeviceError, DTypeError, ShapeError
 
 
 def test_one_row_per_id_whatever_the_shape(device):
@@ -53,3 +53,31 @@ def test_like_follows_the_array(device):
     array = init.rand(2, 3, device=device, dtype="float64").cached_data
     made = init.ones_like(array, requires_grad=True)
     assert (made.shape, made.dtype, made.device, made.requires_grad) == ((2, 3), np.float64, device, True)
+
+
+def test_one_hot_of_what_numpy_takes(device):
+    for ids in (np.array([2, 0]), np.array([2.0, 0.0]), [2, 0], np.array([2, 0], dtype=np.uint8)):
+        assert init.one_hot(3, ids, device=device).numpy().tolist() == [[0, 0, 1], [1, 0, 0]]
+        assert init.one_hot(3, ids).device == ndl.default_device()  # not that of the ndarray, which NumPy 2 calls "cpu"
+    assert init.one_hot(3, np.zeros((2, 0)), device=device).shape == (2, 0, 3)
+    assert init.one_hot(0, [], device=device).shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ndl.Tensor([1.0], device="cpu"),
+        lambda: ndl.Tensor(ndl.Tensor([1.0]), device="cpu"),
+        lambda: ndl.backend_ndarray.array([1.0], device="cpu"),
+        lambda: ndl.backend_ndarray.empty((1,), device="cpu"),
+        lambda: ndl.backend_ndarray.full((1,), 0, device="cpu"),
+        lambda: ndl.backend_ndarray.array([1.0]).to("cpu"),
+        lambda: init.ones(1, device="cpu"),
+        lambda: init.rand(1, device="cpu"),
+        lambda: init.randb(1, device="cpu"),
+        lambda: init.one_hot(1, [0], device="cpu"),
+    ],
+)
+def test_a_name_is_no_device(make):
+    with pytest.raises(DeviceError, match="'cpu' is no device"):
+        make()

@@ -55,3 +55,22 @@ def test_errors_of_kaiming(make):
 def test_errors_of_xavier(make):
     with pytest.raises(ShapeError, match=rf"{make.__name__}: the fan"):
         make(0, 0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: init.kaiming_uniform(2, 3, shape=(2, -3)),
+        lambda: init.kaiming_normal(2, 3, shape="ab"),
+        lambda: init.xavier_uniform(2.5, 3),
+        lambda: init.xavier_normal("2", 3),
+        lambda: init.rand(-1),
+        lambda: init.randn(2.5),
+        lambda: init.randb(-1),
+    ],
+)
+def test_wrong_shapes_draw_nothing(make):
+    state = np.random.get_state()[2]
+    with pytest.raises(ShapeError, match=r"^(kaiming|xavier|rand)\w*: "):
+        make()
+    assert np.random.get_state()[2] == state

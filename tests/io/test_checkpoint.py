@@ -1,6 +1,7 @@
 """Checkpoints come back as they were, or an older one stays."""
 
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_numpy_reads_the_arrays_by_path(tmp_path):
 
 def test_an_npz_file_of_others_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.ones(2))
-    with pytest.raises(ndl.FileFormatError, match=r"a\.npz: no whole npz checkpoint: 'state\.json'"):
+    with pytest.raises(ndl.FileFormatError, match=r"a\.npz: no whole npz checkpoint: it has no state\.json"):
         load(tmp_path / "a.npz")
 
 
@@ -67,6 +68,10 @@ def test_tensors_and_models(tmp_path, device):
         ({"a": {1: 2}}, "key 1 of 'a'"),
         ({"a": {"b/c": 2}}, "key 'b/c' of 'a'"),
         ({"": 2}, "key '' of ''"),
+        ({"a\0b": 2}, "key 'a.x00b' of ''"),
+        ({"\ud800": 2}, "key '.ud800' of ''"),
+        ([np.ones(1)], "expected a dict, got a list"),
+        (np.ones(1), "expected a dict, got a ndarray"),
         ({"a": [1, {"b": print}]}, "'a/1/b' is a builtin_function_or_method"),
         ({"a": 1j}, "'a' is a complex"),
         ({"a": np.array([print])}, "'a' is an array of Python objects"),
@@ -130,8 +135,25 @@ def test_foreign_files_give_one_sentence(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
+def test_names_of_arrays_may_look_like_those_of_files(tmp_path):
+    state = {"a": np.ones(1), "a.npy": np.zeros(2), "state.json": np.full(3, 2.0)}
+    save(tmp_path / "a.npz", state)
+    assert same(load(tmp_path / "a.npz"), state)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"", np.ones(2).tobytes()])
+def test_files_that_are_no_archives(tmp_path, content):
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(ndl.FileFormatError, match=r"a\.npz: no whole npz checkpoint: File is not a zip file$"):
+        load(tmp_path / "a.npz")
+
+
 def test_pickled_arrays_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", evil=np.array([print]))
+    evil = zipfile.ZipFile(tmp_path / "a.npz").read("evil.npy")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("state.json", '{"arrays": ["evil"], "state": {"evil": null}}')
+        archive.writestr("evil.npy", evil)
     with pytest.raises(ndl.FileFormatError, match="allow_pickle"):
         load(tmp_path / "a.npz")
 

@@ -270,8 +270,11 @@ def test_load_names_all_that_is_wrong_and_changes_nothing():
 def test_load_of_what_is_no_number_changes_nothing():
     layer = nn.Linear(2, 1)
     before = layer.weight.numpy()
-    with pytest.raises(ShapeError, match="bias of dtype <U1"):
-        layer.load_state_dict({"weight": np.ones((2, 1)), "bias": np.array([["x"]])})
+    for bias, error in (([["x"]], DTypeError), ([[1], [1, 2]], ShapeError), ([[1j]], DTypeError)):
+        with pytest.raises(error, match=r"Linear\.load_state_dict: bias: "):
+            layer.load_state_dict({"weight": np.ones((2, 1)), "bias": bias})
+    with pytest.raises(DTypeError, match=r"Linear\.load_state_dict: expected a dict of arrays by path, got a list"):
+        layer.load_state_dict([1, 2])
     assert (layer.weight.numpy() == before).all()
 
 

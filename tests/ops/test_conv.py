@@ -370,3 +370,20 @@ def test_what_is_no_tensor_raises(tensor):
         ops.conv(ONES["x"], tensor(ONES["w"]))
     with pytest.raises(DTypeError, match=r"conv2d: weight must be .*Tensor.*list"):
         ops.conv2d(tensor(ONES["x2"]), [1.0])
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(0, 3), (2, 0), (0, 0)])
+def test_no_channels(tensor, inputs, outputs):
+    x, w = tensor(np.ones((1, 4, 5, inputs))), tensor(np.ones((3, 3, inputs, outputs)))
+    y = ops.conv(x, w, padding=1)
+    assert y.numpy().tolist() == np.zeros((1, 4, 5, outputs)).tolist()
+    y.backward()
+    assert x.grad.numpy().tolist() == np.zeros(x.shape).tolist()
+    assert w.grad.numpy().tolist() == np.zeros(w.shape).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64"])
+def test_convolution_is_for_floats(dtype):
+    x = ndl.Tensor(np.ones((1, 3, 3, 1)), dtype=dtype)
+    with pytest.raises(DTypeError, match=f"conv: the input must be float32 or float64, got {dtype}"):
+        ops.conv(x, x)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from needle import Tensor, ops
-from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
+from needle.errors import BoundsError, DeviceError, DTypeError, GradientError, OptionError, ShapeError
 
 A = Tensor(np.ones((2, 3)))
 B = Tensor(np.ones((4, 5)))
@@ -104,9 +104,44 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: A[1.5], DTypeError, "getitem: .*float"),
     (lambda: A[[0.5]], DTypeError, "getitem: indices must be whole numbers"),
     (lambda: ops.take(A, [0.5]), DTypeError, "take: indices must be whole numbers"),
-    (lambda: ops.gather(A, 0, "x"), DTypeError, "gather: indices must be whole numbers"),
+    (lambda: ops.gather(A, 0, "x"), DTypeError, "gather: expected real numbers, got .*U1"),
     (lambda: ops.topk(A, 1.5), DTypeError, "topk: k must be a whole number"),
     (lambda: ops.dilate(A, (0,), 0.5), DTypeError, "dilate: dilation must be a whole number"),
+    (lambda: ops.add(A, ["a"]), DTypeError, "expected real numbers, got .*U1"),
+    (lambda: ops.add(A, [[1], [2, 3]]), ShapeError, "inhomogeneous"),
+    (lambda: ops.add(A, 1j), DTypeError, "add: operand .*complex"),
+    (lambda: ops.take(A, [True, False]), DTypeError, "take: indices must be whole numbers, not bools"),
+    (lambda: ops.take(A, [np.inf]), DTypeError, "take: indices must be whole numbers, got inf"),
+    (lambda: ops.take(A, [1e30]), DTypeError, r"take: indices must be whole numbers, got 1e\+30"),
+    (lambda: A[[[0], [1, 2]]], ShapeError, "getitem: .*inhomogeneous"),
+    (lambda: ops.softmax(A, axis=None), ShapeError, "softmax: expected one axis, got None"),
+    (lambda: ops.logsoftmax(A, axis=(0, 1)), ShapeError, r"logsoftmax: expected one axis, got \(0, 1\)"),
+    (lambda: ops.sort(A, axis=None), ShapeError, "sort: expected one axis"),
+    (lambda: ops.topk(A, 1, axis=()), ShapeError, "topk: expected one axis"),
+    (lambda: ops.split(A, axis=None), ShapeError, "split: expected one axis"),
+    (lambda: ops.unsqueeze(A, None), ShapeError, "unsqueeze: expected one axis"),
+    (lambda: ops.gather(A, None, [[0]]), ShapeError, "gather: expected one axis"),
+    (lambda: ops.dilate(A, ("x",), 1), ShapeError, r"dilate: axes are integers, got \('x',\)"),
+    (lambda: ops.pad(A, 1), ShapeError, r"pad: expected a pair .*\(2, 3\).*got 1"),
+    (lambda: ops.pad(A, ((0.5, 0), (0, 0))), ShapeError, "pad: expected a pair .* whole numbers"),
+    (lambda: ops.sum_to(A, (2, 2)), ShapeError, r"sum_to: shape \(2, 2\) .*\(2, 3\)"),
+    (lambda: ops.sum_to(A, (1, 2, 3)), ShapeError, r"sum_to: shape \(1, 2, 3\) .*\(2, 3\)"),
+    (lambda: ops.stack(None), DTypeError, "stack: expected a list of tensors, got a NoneType"),
+    (lambda: ops.einsum(None, A), ShapeError, "einsum: .*form like"),
+    (lambda: ops.astype(None, "int64"), DTypeError, "astype: .*NoneType"),
+    (lambda: ops.sign(np.ones(3)), DTypeError, "sign: .*ndarray"),
+    (lambda: ops.masked_fill(np.ones(3), True, 0), DTypeError, "masked_fill: .*ndarray"),
+    (lambda: ops.sum_to([1.0], ()), DTypeError, "sum_to: .*list"),
+    (lambda: ops.var(A, correction="1"), DTypeError, "var: correction must be a number"),
+    (lambda: ops.layer_norm(A, eps=None), DTypeError, "layer_norm: eps must be a number"),
+    (lambda: ops.batch_norm(A, eps=[]), DTypeError, "batch_norm: eps must be a number"),
+    (lambda: ops.group_norm(A, 1, eps="x"), DTypeError, "group_norm: eps must be a number"),
+    (lambda: ops.cross_entropy(A, [0, 1], ignore_index=[]), DTypeError, "cross_entropy: ignore_index must be a number"),
+    (lambda: ops.cross_entropy(A, [[0], [1, 2]]), ShapeError, "cross_entropy: .*inhomogeneous"),
+    (lambda: ops.cross_entropy(A, ["a", "b"]), DTypeError, "cross_entropy: expected real numbers"),
+    (lambda: ops.to_device(A, "cpu"), DeviceError, "to_device: 'cpu' is no device"),
+    (lambda: ops.one_hot("3", [0]), ShapeError, "one_hot: a shape is made of integers"),
+    (lambda: ops.one_hot(-1, []), ShapeError, "one_hot: lengths must not be negative"),
     (lambda: ops.gelu(A, approximate="erf"), OptionError, 'gelu: approximate .*"tanh"'),
 ]
 
@@ -120,3 +155,26 @@ def test_wrong_arguments(call: Callable[[], Any], error: type[Exception], text: 
 def test_axes_out_of_range_are_ignored_by_dilate_only() -> None:
     assert ops.dilate(A, (0, 7), 1).shape == (4, 3)
     assert ops.undilate(A, (1, -5), 1).shape == (2, 2)
+
+
+def test_an_op_keeps_the_axes_it_was_given() -> None:
+    """A generator is read once, and a list may change between the forward pass and the gradient."""
+    for function in (ops.summation, ops.max, ops.logsumexp, ops.flip, lambda a, axes: ops.dilate(a, axes, 1)):
+        expected = Tensor(np.arange(6.0).reshape(2, 3))
+        function(expected, (1,)).backward()
+        x, axes = Tensor(np.arange(6.0).reshape(2, 3)), [1]
+        y = function(x, axes)
+        axes[0] = 0
+        y.backward()
+        z = Tensor(np.arange(6.0).reshape(2, 3))
+        function(z, (axis for axis in (1,))).backward()
+        assert x.grad.numpy().tolist() == z.grad.numpy().tolist() == expected.grad.numpy().tolist()
+
+
+@pytest.mark.parametrize("choose", [lambda a, mask: ops.where(mask, a, 0), lambda a, mask: ops.masked_fill(a, mask, 0)])
+def test_a_condition_changed_after_the_call_is_noticed(choose: Callable[[Tensor, Tensor], Tensor]) -> None:
+    x, mask = Tensor([1.0, 2.0]), Tensor([True, False], dtype="bool")
+    y = choose(x, mask)
+    mask.cached_data[0] = False
+    with pytest.raises(GradientError, match=r"the condition of shape \(2,\) was changed in place"):
+        y.backward()

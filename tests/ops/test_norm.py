@@ -5,7 +5,7 @@ import pytest
 
 import needle as ndl
 from needle import ops
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError
 from needle.ops import Normalize
 from tests.ops.differences import check_to_second_order
 from tests.tolerances import assert_close
@@ -187,9 +187,21 @@ def test_what_does_not_fit_raises(tensor):
             call()
 
 
+def test_negative_eps_raises(tensor):
+    x, ones = tensor(np.ones((4, 3))), tensor(np.ones(3))
+    for call, name in (
+        (lambda: ops.batch_norm(x, eps=-1), "batch_norm"),
+        (lambda: ops.batch_norm_inference(x, ones, ones, eps=float("nan")), "batch_norm_inference"),
+        (lambda: ops.layer_norm(x, eps=-1e-9), "layer_norm"),
+        (lambda: ops.group_norm(x, 1, eps=-1), "group_norm"),
+    ):
+        with pytest.raises(OptionError, match=f"^{name}: eps must be at least 0"):
+            call()
+
+
 def test_wrong_dtypes_raise(tensor):
     x = ndl.Tensor(np.ones((4, 3)), dtype="int64", device=tensor([1.0]).device)
-    with pytest.raises(DTypeError, match=r"^normalize: .*int64.*astype"):
+    with pytest.raises(DTypeError, match=r"^batch_norm: .*int64.*astype"):
         ops.batch_norm(x)
     with pytest.raises(DTypeError, match=r"^layer_norm: weight must be .*Tensor"):
         ops.layer_norm(tensor(np.ones((4, 3))), np.ones(3))

@@ -7,7 +7,7 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
-from needle.errors import OptionError
+from needle.errors import DTypeError, OptionError
 from tests.tolerances import assert_close
 
 
@@ -78,6 +78,13 @@ def test_keeps_no_graph():
 def test_wrong_max_norm(max_norm):
     with pytest.raises(OptionError, match="clip_grad_norm: max_norm must be at least 0"):
         optim.clip_grad_norm(parameters([1.0]), max_norm)
+
+
+def test_wrong_types():
+    with pytest.raises(DTypeError, match="clip_grad_norm: max_norm must be a number, got a str"):
+        optim.clip_grad_norm(parameters([1.0]), "1")
+    with pytest.raises(DTypeError, match=r"clip_grad_norm: a parameter must be .*ndarray"):
+        optim.clip_grad_norm([np.ones(2)], 1.0)
 
 
 @pytest.mark.parity

@@ -239,6 +239,12 @@ def test_state_of_groups_by_numbers():
         (lambda s: s["state"].update(u={}), r"state of \['m', 'u', 'v'\], expected \['m', 'v'\]"),
         (lambda s: s["state"]["m"].__setitem__(0, np.zeros(3)), r"m of parameter 0 has shape \(3,\), expected \(1,\)"),
         (lambda s: s["state"]["v"].pop(), "v of 1 parameters, expected 2"),
+        (lambda s: s["state"]["v"].__setitem__(1, [[1], [1, 2]]), "v of parameter 1: "),
+        (lambda s: s["state"]["v"].__setitem__(1, np.array(["x"])), "v of parameter 1: expected real numbers"),
+        (lambda s: s["param_groups"][0].update(lr=-1.0), "lr must be at least 0, got -1.0"),
+        (lambda s: s["param_groups"][0].update(lr=0.5, beta1="0.9"), "beta1 must be a number, got a str"),
+        (lambda s: s.update(t="one"), "t must be a whole number"),
+        (lambda s: s.update(t=-1), "t must be at least 0"),
     ],
 )
 def test_state_that_does_not_fit(change, said):
@@ -247,10 +253,15 @@ def test_state_that_does_not_fit(change, said):
     opt.step()
     state = opt.state_dict()
     change(state)
-    before = opt.m[p]
-    with pytest.raises(ShapeError, match=rf"Adam.load_state_dict: .*{said}"):
+    before = opt.m[p], opt.v[p]
+    with pytest.raises((ShapeError, DTypeError, OptionError), match=rf"Adam.*: .*{said}"):
         opt.load_state_dict(state)
-    assert opt.t == 1 and opt.m[p] is before
+    assert opt.t == 1 and opt.lr == 0.01 and opt.m[p] is before[0] and opt.v[p] is before[1]
+
+
+def test_state_that_is_none():
+    with pytest.raises(DTypeError, match=r"Adam.load_state_dict: expected what state_dict\(\) gives, got a NoneType"):
+        optim.Adam([parameter([1.0])]).load_state_dict(None)
 
 
 # Errors
@@ -267,6 +278,10 @@ def test_state_that_does_not_fit(change, said):
         ([ndl.Tensor([1.0]), None], DTypeError, "parameter 1 must be a Tensor, got a NoneType"),
         ([ndl.Tensor([1], dtype="int64")], DTypeError, "parameter 0 is of dtype int64"),
         ([ndl.Tensor([1.0]) * 2], GradientError, "parameter 0 is the result of an op"),
+        ([np.ones(2)], DTypeError, "parameter 0 must be a Tensor, got a ndarray"),
+        ([{"params": None}], DTypeError, "the params of a group must be tensors, got a NoneType"),
+        ([{"params": []}, ndl.Tensor([1.0])], DTypeError, "a group must be a dict with params, got a Tensor"),
+        ([ndl.Tensor([1.0]), {"params": []}], DTypeError, "a group must be a dict with params, got a Tensor"),
         ([{"lr": 0.1}], OptionError, "a group has params and maybe some of params, lr"),
         ([{"params": [], "learning_rate": 1.0}], OptionError, "a group has .*; got params, learning_rate"),
         ([{"params": [p := ndl.Tensor([1.0])]}, {"params": [p]}], OptionError, "a parameter is in two groups"),
@@ -290,10 +305,14 @@ def test_wrong_parameters(make, params, error, said):
         (optim.Adam, {"beta1": 1.0}, "Adam: beta1 must be at least 0 and below 1, got 1.0"),
         (optim.Adam, {"beta2": -0.1}, "Adam: beta2 must be"),
         (optim.AdamW, {"eps": -1e-8}, "AdamW: eps must be at least 0"),
+        (optim.SGD, {"dampening": -0.5}, "SGD: dampening must be at least 0"),
+        (optim.SGD, {"dampening": "none"}, "SGD: dampening must be a number, got a str"),
+        (optim.SGD, {"lr": None}, "SGD: lr must be a number, got a NoneType"),
+        (optim.Adam, {"beta1": "0.9"}, "Adam: beta1 must be a number"),
     ],
 )
 def test_wrong_hyperparameters(kind, options, said):
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises((OptionError, DTypeError), match=said):
         kind([parameter([1.0])], **options)
 
 

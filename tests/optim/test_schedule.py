@@ -128,6 +128,14 @@ def test_own_schedule():
         (lambda o: optim.OneCycleLR(o, [1.0] * 3, 10), ShapeError, "OneCycleLR: max_lr has 3 values for 2 groups"),
         (lambda o: optim.OneCycleLR(optim.Optimizer([nn.Parameter([1.0])], {"lr": 1.0}), 1.0, 10), OptionError,
          "OneCycleLR: the optimizer has neither momentum nor beta1"),
+        (lambda o: optim.OneCycleLR(o, 1.0, 10, div_factor=0), OptionError, "OneCycleLR: div_factor must be above 0"),
+        (lambda o: optim.OneCycleLR(o, "1", 10), DTypeError, "OneCycleLR: max_lr must be a number"),
+        (lambda o: optim.StepLR(None, 1), DTypeError, "StepLR: expected an optimizer, got a NoneType"),
+        (lambda o: optim.OneCycleLR([o], 1.0, 10), DTypeError, "OneCycleLR: expected an optimizer, got a list"),
+        (lambda o: optim.ExponentialLR(o, "0.9"), DTypeError, "ExponentialLR: gamma must be a number"),
+        (lambda o: optim.MultiStepLR(o, 3), DTypeError, "MultiStepLR: milestones must be a list of steps, got a int"),
+        (lambda o: optim.MultiStepLR(o, [0.5]), DTypeError, "MultiStepLR: a milestone must be a whole number"),
+        (lambda o: optim.SequentialLR(o, [None], []), DTypeError, "SequentialLR: expected schedules, got a NoneType"),
         (lambda o: optim.SequentialLR(o, [], []), ShapeError, "SequentialLR: 0 schedulers"),
         (lambda o: optim.SequentialLR(o, [optim.LinearLR(o)], [3]), ShapeError, "SequentialLR: 1 schedulers"),
         (lambda o: optim.SequentialLR(o, [optim.LinearLR(sgd())], []), OptionError, "SequentialLR: .*different"),
@@ -139,3 +147,11 @@ def test_own_schedule():
 def test_wrong_input(make, error, said):
     with pytest.raises(error, match=said):
         make(sgd())
+
+
+def test_a_group_added_later_needs_a_new_schedule():
+    opt = sgd()
+    schedule = optim.StepLR(opt, 1)
+    opt.add_param_group({"params": [nn.Parameter([1.0])]})
+    with pytest.raises(ShapeError, match="StepLR: made for 2 groups, but the optimizer has 3 now"):
+        schedule.step()

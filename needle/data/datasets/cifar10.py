@@ -48,7 +48,8 @@ class CIFAR10Dataset(ImageDataset):
 def _read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Read one file of the folder: pixels (n, 3072) and labels (n,)."""
     binary = path.with_suffix(".bin")
-    pixels, labels = _read_binary(binary) if binary.exists() else _read_pickle(path)
+    path, read = (binary, _read_binary) if binary.exists() else (path, _read_pickle)
+    pixels, labels = read(path)
     if labels.size and labels.max() > 9:
         raise FileFormatError(f"{path}: label {labels.max()} is none of CIFAR-10's, 0 to 9")
     return pixels, labels
@@ -70,16 +71,16 @@ def _read_pickle(path: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint
         raise FileFormatError(f"{path}: no pickle of plain data: {error or type(error).__name__}") from error
     try:
         entries = {_name(key): value for key, value in batch.items()}
-        pixels = np.asarray(entries["data"])
+        pixels = entries["data"]
         labels = np.frombuffer(bytes(list(entries["labels"])), np.uint8)  # bytes() takes nothing outside 0 to 255
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path}: no CIFAR-10 batch: no dict with data and labels in bytes") from error
-    if pixels.dtype != np.uint8 or pixels.shape != (labels.size, PIXELS):
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape != (labels.size, PIXELS):
+        found = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else f"a {type(pixels).__name__}"
         raise FileFormatError(
-            f"{path}: no CIFAR-10 batch: data is {pixels.dtype} {pixels.shape} for labels {labels.shape}, "
-            f"not uint8 (n, {PIXELS}) for (n,)"
+            f"{path}: no CIFAR-10 batch: data is {found} for labels {labels.shape}, not uint8 (n, {PIXELS}) for (n,)"
         )
-    return pixels, labels
+    return np.asarray(pixels), labels
 
 
 def _name(key: str | bytes) -> str:

@@ -75,6 +75,9 @@ _STAND_INS: dict[str, Callable[..., Any] | None] = {
 
 
 class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, pid: Any) -> Any:
+        raise pickle.UnpicklingError("it refers to an object outside of it, which is no plain data")
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _STAND_INS[f"{module}.{name}"]

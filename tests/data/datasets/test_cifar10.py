@@ -96,6 +96,11 @@ def test_arrays_of_other_than_numbers_are_refused(array):
         plain_pickle.loads(pickle.dumps(array))
 
 
+NESTED = [0]  # a small file that stands for 10**12 numbers
+for _ in range(12):
+    NESTED = [NESTED] * 10
+
+
 def entries(**changes):
     return pickle.dumps({b"data": PIXELS[0], b"labels": [0, 1, 2, 3]} | {k.encode(): v for k, v in changes.items()})
 
@@ -114,7 +119,9 @@ def entries(**changes):
         (entries(labels=[0, 1, 2, 10]), "label 10 is none of CIFAR-10's"),
         (entries(data=PIXELS[0, :, :9]), r"data is uint8 \(4, 9\)"),
         (entries(data=PIXELS[0] / 255), r"data is float64 \(4, 3072\)"),
-        (entries(data=[[1, 2], [3]]), "no dict with data and labels"),
+        (entries(data=[[1, 2], [3]]), r"data is a list for labels \(4,\)"),
+        (entries(data=NESTED), r"data is a list for labels \(4,\)"),
+        (b"\x80\x02K\x00Q.", "it refers to an object outside of it"),
     ],
 )
 def test_a_bad_file_gives_one_sentence(folder, content, fault):
