@@ -227,7 +227,7 @@ void parallel_for(int64_t n, int64_t grain, const Body& body) {
 }
 
 void* scratch(int slot, int64_t bytes) {
-  static thread_local Scratch buffers[4];
+  static thread_local Scratch buffers[8];
   Scratch& buffer = buffers[slot];
   if (buffer.bytes < bytes) {
     ::operator delete(buffer.data, std::align_val_t(64));

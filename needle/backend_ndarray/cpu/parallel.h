@@ -18,7 +18,7 @@ int num_threads();
 int available_processors();
 
 // Scratch memory of at least `bytes`, 64-byte aligned, that belongs to the calling thread until its next call with
-// the same slot (0..3). Its content is not defined. Throws std::bad_alloc.
+// the same slot (0..7). Its content is not defined. Throws std::bad_alloc.
 void* scratch(int slot, int64_t bytes);
 
 }  // namespace needle
