@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels.h"
+#include "lanes.h"
 #include "parallel.h"
-#include "simd.h"
 #include "staged.h"
 
 namespace needle {
@@ -76,34 +76,7 @@ struct NormLayout {
   std::vector<int64_t> lengths_;
 };
 
-template <class T>
-T* scratch_of(int slot, int64_t count) {
-  return static_cast<T*>(scratch(slot, count * int64_t{sizeof(T)}));
-}
-
 // Tiles of columns are 4 vectors wide, 1, or less than one.
-struct AllLanes {
-  template <class To, class From>
-  NEEDLE_INLINE Vec<To> load(const From* p) const {
-    return load_as<To>(p);
-  }
-  template <class T>
-  NEEDLE_INLINE void store(T* p, Vec<T> v) const {
-    needle::store(p, v);
-  }
-};
-struct FirstLanes {
-  int64_t n;
-  template <class To, class From>
-  NEEDLE_INLINE Vec<To> load(const From* p) const {
-    return convert<To>(load_first(p, n, From(0)));
-  }
-  template <class T>
-  NEEDLE_INLINE void store(T* p, Vec<T> v) const {
-    store_first(p, v, n);
-  }
-};
-
 template <class Tile>
 NEEDLE_INLINE void for_columns(int64_t columns, Tile tile) {
   int64_t c = 0;
@@ -118,7 +91,9 @@ template <class Tile>
 NEEDLE_INLINE void for_tiles(const NormLayout& layout, int64_t n, Tile tile) {
   const int64_t wide = layout.columns * layout.fold, full = n / layout.fold;
   if (full)
-    for_columns(wide, [&](auto width, auto lanes, int64_t c) __attribute__((always_inline)) { tile(width, lanes, c, c, full); });
+    for_columns(wide, [&](auto width, auto lanes, int64_t c) __attribute__((always_inline)) {
+      tile(width, lanes, c, c, full);
+    });
   for_columns(n % layout.fold * layout.columns, [&](auto width, auto lanes, int64_t c) __attribute__((always_inline)) {
     tile(width, lanes, c, full * wide + c, int64_t{1});
   });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "array.h"
+#include "parallel.h"
 
 namespace needle {
 
@@ -30,5 +31,10 @@ class Staged {
 
 // The view itself where it is dense in this order, else a copy.
 Staged stage_dense(const View& a, const Order& order, bool read = true);
+
+template <class T>
+T* scratch_of(int slot, int64_t count) {
+  return static_cast<T*>(scratch(slot, count * int64_t{sizeof(T)}));
+}
 
 }  // namespace needle
