@@ -1,50 +1,63 @@
 #include "conv.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "depthwise.h"
 #include "parallel.h"
+#include "winograd.h"
 
 namespace needle {
 namespace {
 
+std::atomic<ConvAlgorithm> chosen{ConvAlgorithm::automatic};
+
+// The one place that chooses an algorithm: by the shape and the setting alone. Winograd's padding is that of the sum as
+// a correlation with `correlated`, which is the filter, or for the input gradient the reversed one.
+template <class T>
+void compute(const View& source_view, const std::vector<Run>& h, const std::vector<Run>& w, const View& weight,
+             const Filter<T>& filter, const Filter<T>& correlated, WinogradPadding padding, const T* bias,
+             const View& out, const ConvSettings& settings) {
+  const Images<const T> source(with_dense_channels(source_view, kDense));
+  into_dense_channels(out, [&](const View& result_view) {
+    const Images<T> result(result_view);
+    if (is_depthwise(weight, settings))
+      depthwise(source, h, w, filter, bias, result);
+    else if (chosen == ConvAlgorithm::winograd4 && winograd_serves(weight, settings))
+      winograd(4, source, correlated, padding, bias, result);
+    else if (chosen == ConvAlgorithm::automatic && winograd_serves(weight, settings) &&
+             winograd_wins(result.n, h, w, source.c, result.c))
+      winograd(2, source, correlated, padding, bias, result);
+    else
+      convolve(source, h, w, filter, settings.groups, bias, result);
+  });
+}
+
 template <class T>
 void forward(const View& x, const View& weight, const View* bias, const View& out, const ConvSettings& settings) {
   const Axis h(1, x, weight, out, settings), w(2, x, weight, out, settings);
-  const Filter<T> filter{weight.as<T>(),
-                         weight.shape[0], weight.shape[1], weight.shape[2], weight.shape[3] / settings.groups,
-                         weight.strides[0], weight.strides[1], weight.strides[2], weight.strides[3],
-                         weight.shape[3] / settings.groups * weight.strides[3]};
+  const int64_t *shape = weight.shape, *stride = weight.strides, outputs = shape[3] / settings.groups;
+  const Filter<T> filter{weight.as<T>(), shape[0],  shape[1],  shape[2],  outputs,
+                         stride[0],      stride[1], stride[2], stride[3], outputs * stride[3]};
   std::vector<T> dense_bias;
   if (bias)
     for (int64_t i = 0; i < bias->shape[0]; ++i) dense_bias.push_back(bias->as<T>()[i * bias->strides[0]]);
-  const View source = with_dense_channels(x, kDense);
-  into_dense_channels(out, [&](const View& result) {
-    const T* to_add = bias ? dense_bias.data() : nullptr;
-    if (is_depthwise(weight, settings))
-      depthwise<T>(Images<const T>(source), h.forward(), w.forward(), filter, to_add, Images<T>(result));
-    else
-      convolve<T>(Images<const T>(source), h.forward(), w.forward(), filter, settings.groups, to_add,
-                  Images<T>(result));
-  });
+  compute(x, h.forward(), w.forward(), weight, filter, filter, {h.padding, w.padding},
+          bias ? dense_bias.data() : nullptr, out, settings);
 }
 
 template <class T>
 void input_gradient(const View& d, const View& weight, const View& out, const ConvSettings& settings) {
   const Axis h(1, out, weight, d, settings), w(2, out, weight, d, settings);
-  const int64_t channels = weight.shape[3] / settings.groups;
-  const Filter<T> filter{weight.as<T>(),
-                         weight.shape[0], weight.shape[1], channels, weight.shape[2],
-                         weight.strides[0], weight.strides[1], weight.strides[3], weight.strides[2],
-                         channels * weight.strides[3]};
-  const View source = with_dense_channels(d, kDense);
-  into_dense_channels(out, [&](const View& result) {
-    if (is_depthwise(weight, settings))
-      depthwise<T>(Images<const T>(source), h.gradient(), w.gradient(), filter, nullptr, Images<T>(result));
-    else
-      convolve<T>(Images<const T>(source), h.gradient(), w.gradient(), filter, settings.groups, nullptr,
-                  Images<T>(result));
-  });
+  const int64_t *shape = weight.shape, *stride = weight.strides, outputs = shape[3] / settings.groups;
+  const Filter<T> filter{weight.as<T>(), shape[0],  shape[1],  outputs,   shape[2],
+                         stride[0],      stride[1], stride[3], stride[2], outputs * stride[3]};
+  Filter<T> reversed = filter;
+  reversed.data += (shape[0] - 1) * stride[0] + (shape[1] - 1) * stride[1];
+  reversed.kh_stride = -stride[0];
+  reversed.kw_stride = -stride[1];
+  compute<T>(d, h.gradient(), w.gradient(), weight, filter, reversed,
+             {h.kernel - 1 - h.padding, w.kernel - 1 - w.padding}, nullptr, out, settings);
 }
 
 }  // namespace
@@ -70,6 +83,6 @@ void conv_input_gradient(const View& d, const View& weight, const View& out, con
     input_gradient<double>(d, weight, out, settings);
 }
 
-void set_conv_algorithm(ConvAlgorithm) {}
+void set_conv_algorithm(ConvAlgorithm algorithm) { chosen = algorithm; }
 
 }  // namespace needle

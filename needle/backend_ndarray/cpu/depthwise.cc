@@ -11,10 +11,19 @@ namespace {
 
 // What holds channels: a register, or one number for those that do not fill one.
 template <class V, class T>
-V load_as(const T* p) {
+V load_part(const T* p) {
   V v;
   std::memcpy(&v, p, sizeof v);
   return v;
+}
+
+template <class T>
+NEEDLE_INLINE Register<T> fused(Register<T> a, Register<T> b, Register<T> c) {
+  return fma<T>(a, b, c);
+}
+template <class T>
+NEEDLE_INLINE T fused(T a, T b, T c) {
+  return fma(a, b, c);
 }
 
 // Calls body(channel, V()) for registers that cover [0, channels): the last one overlaps the one before it. Fewer
@@ -45,15 +54,15 @@ template <class V, int P, class T>
 void pixels(const PixelRow<T>& row, const Step* begin, const Step* end) {
   V sum[P] = {};
   for (const Step* step = begin; step != end; ++step) {
-    const V tap = load_as<V>(row.filter + step->b * row.channels);
+    const V tap = load_part<V>(row.filter + step->b * row.channels);
     const T* from = row.source + step->a;
 #pragma GCC unroll 8
-    for (int i = 0; i < P; ++i) sum[i] = fused(load_as<V>(from + i * row.source_stride), tap, sum[i]);
+    for (int i = 0; i < P; ++i) sum[i] = fused<T>(load_part<V>(from + i * row.source_stride), tap, sum[i]);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < P; ++i) {
     V total = V{} + sum[i];
-    if (row.bias) total += load_as<V>(row.bias);
+    if (row.bias) total += load_part<V>(row.bias);
     std::memcpy(row.result + i * row.result_stride, &total, sizeof total);
   }
 }
@@ -88,7 +97,7 @@ void chain(const T* x, const T* d, const Step* begin, const Step* end, T* sums) 
   for (const Step* step = begin; step != end; ++step) {
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i)
-      sum[i] = fused(load_as<V>(x + step->a + i * lanes), load_as<V>(d + step->b + i * lanes), sum[i]);
+      sum[i] = fused<T>(load_part<V>(x + step->a + i * lanes), load_part<V>(d + step->b + i * lanes), sum[i]);
   }
   std::memcpy(sums, sum, sizeof sum);
 }

@@ -1,83 +1,39 @@
 // The innermost kernel of all products: a tile of C held in registers, and the one loop that does the arithmetic.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
+#include "simd.h"
 
 namespace needle {
 
 // A tile is up to kTileRows x 2 registers: as many accumulators as fit beside two registers of B and one of A.
 #if defined(__AVX512F__)
-constexpr int kRegisterBytes = 64, kTileRows = 14;
-#elif defined(__AVX2__)
-constexpr int kRegisterBytes = 32, kTileRows = 6;
+constexpr int kTileRows = 14;
 #elif defined(__aarch64__)
-constexpr int kRegisterBytes = 16, kTileRows = 12;
+constexpr int kTileRows = 12;
+#elif defined(__AVX2__)
+constexpr int kTileRows = 6;
 #else
-constexpr int kRegisterBytes = 16, kTileRows = 4;
+constexpr int kTileRows = 4;
 #endif
 
-template <class T>
-struct RegisterOf {
-  typedef T type __attribute__((vector_size(kRegisterBytes)));
-};
-template <class T>
-using Register = typename RegisterOf<T>::type;
 template <class T>
 constexpr int kRegisterLanes = kRegisterBytes / sizeof(T);
 template <class T>
 constexpr int kTileColumns = 2 * kRegisterLanes<T>;
 
 template <class T>
-inline Register<T> load_register(const T* p) {
+NEEDLE_INLINE Register<T> load_register(const T* p) {
   Register<T> r;
   std::memcpy(&r, p, sizeof r);
   return r;
 }
 template <class T>
-inline void store_register(T* p, Register<T> r) {
+NEEDLE_INLINE void store_register(T* p, Register<T> r) {
   std::memcpy(p, &r, sizeof r);
 }
-template <class T>
-inline Register<T> spread(T x) {
-  return x - Register<T>{};  // -0 stays -0
-}
-
-// a * b + c, lane by lane, with one rounding.
-inline Register<float> fused(Register<float> a, Register<float> b, Register<float> c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_ps(a, b, c);
-#elif defined(__AVX2__)
-  return _mm256_fmadd_ps(a, b, c);
-#elif defined(__aarch64__)
-  return vfmaq_f32(c, a, b);
-#else
-  for (int i = 0; i < kRegisterLanes<float>; ++i) c[i] = std::fma(a[i], b[i], c[i]);
-  return c;
-#endif
-}
-inline Register<double> fused(Register<double> a, Register<double> b, Register<double> c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_pd(a, b, c);
-#elif defined(__AVX2__)
-  return _mm256_fmadd_pd(a, b, c);
-#elif defined(__aarch64__)
-  return vfmaq_f64(c, a, b);
-#else
-  for (int i = 0; i < kRegisterLanes<double>; ++i) c[i] = std::fma(a[i], b[i], c[i]);
-  return c;
-#endif
-}
-
-inline float fused(float a, float b, float c) { return std::fma(a, b, c); }
-inline double fused(double a, double b, double c) { return std::fma(a, b, c); }
 
 // A place on the reduction axis: an offset into A, and a row of B. Lists of steps let one kernel read plain matrices,
 // windows of images and the pixels of a batch where they lie; a list costs nothing beside the arithmetic.
@@ -110,9 +66,9 @@ void tile(const T* a, Place place, const T* b, int64_t b_stride, const Step* ste
     for (int v = 0; v < V; ++v) right[v] = load_register(row + v * lanes);
 #pragma GCC unroll 16
     for (int m = 0; m < M; ++m) {
-      const Register<T> x = spread(left[place(m)]);
+      const Register<T> x = left[place(m)] - Register<T>{};  // minus 0, since -0 plus 0 is not -0
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[m][v] = fused(x, right[v], sum[m][v]);
+      for (int v = 0; v < V; ++v) sum[m][v] = fma<T>(x, right[v], sum[m][v]);
     }
   }
 #pragma GCC unroll 16
