@@ -223,8 +223,8 @@ NEEDLE_INLINE double fma(double a, double b, double c) { return std::fma(a, b, c
 
 #if defined(__SSE2__) && !defined(__FMA__)
 // std::fma is a call here. Products of floats are exact in double; their sums are rounded to odd there (the last bit set
-// where the sum is not exact), so that rounding them to float rounds what they stand for.
-NEEDLE_INLINE Register<float> fma_in_double(Register<float> a, Register<float> b, Register<float> c) {
+// where the sum is not exact), so that rounding them to float rounds what they stand for. Not inlined: it is long.
+__attribute__((noinline)) inline Register<float> emulated_fma(Register<float> a, Register<float> b, Register<float> c) {
   typedef Register<double> D;
   typedef Register<int64_t> I;
   Register<float> result;
@@ -240,6 +240,9 @@ NEEDLE_INLINE Register<float> fma_in_double(Register<float> a, Register<float> b
   }
   return result;
 }
+__attribute__((noinline)) inline Register<double> emulated_fma(Register<double> a, Register<double> b, Register<double> c) {
+  return Register<double>{std::fma(a[0], b[0], c[0]), std::fma(a[1], b[1], c[1])};
+}
 #endif
 
 template <class T>
@@ -250,10 +253,9 @@ NEEDLE_INLINE Register<T> fma(Register<T> a, Register<T> b, Register<T> c) {
 #elif defined(__FMA__)
   if constexpr (sizeof(T) == 4) return _mm256_fmadd_ps(a, b, c);
   else return _mm256_fmadd_pd(a, b, c);
+#elif defined(__SSE2__)
+  return emulated_fma(a, b, c);
 #else
-#if defined(__SSE2__)
-  if constexpr (sizeof(T) == 4) return fma_in_double(a, b, c);
-#endif
   Register<T> r;
   for (int i = 0; i < Vec<T>::kWidth; ++i) r[i] = std::fma(a[i], b[i], c[i]);
   return r;
@@ -263,8 +265,8 @@ NEEDLE_INLINE Register<T> fma(Register<T> a, Register<T> b, Register<T> c) {
 template <class T>
 NEEDLE_INLINE Register<T> sqrt(Register<T> a) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4) return _mm512_sqrt_ps(a);
-  else return _mm512_sqrt_pd(a);
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_sqrt_ps(0xffff, a);  // GCC 12 warns of its own header without a mask
+  else return _mm512_maskz_sqrt_pd(0xff, a);
 #elif defined(__FMA__)
   if constexpr (sizeof(T) == 4) return _mm256_sqrt_ps(a);
   else return _mm256_sqrt_pd(a);
