@@ -25,10 +25,14 @@ struct Pixels {
   // Calls f(at, n, ho, wo, length) for the stretches of output rows in a block; `at` counts from the block's begin.
   template <class F>
   void each_stretch(int64_t block, F f) const {
-    for (int64_t pixel = begin(block); pixel < end(block);) {
-      const int64_t row = pixel / d.w, wo = pixel % d.w, length = std::min(d.w - wo, end(block) - pixel);
-      f(pixel - begin(block), row / d.h, row % d.h, wo, length);
+    const int64_t first = begin(block), last = end(block);
+    if (first >= last) return;
+    int64_t n = first / d.w / d.h, ho = first / d.w % d.h, wo = first % d.w;
+    for (int64_t pixel = first; pixel < last; wo = 0) {
+      const int64_t length = std::min(d.w - wo, last - pixel);
+      f(pixel - first, n, ho, wo, length);
       pixel += length;
+      if (++ho == d.h) ho = 0, ++n;
     }
   }
 
@@ -48,8 +52,13 @@ struct Pixels {
     return step;
   }
 
-  // The block's rows of d, `columns` of them from `column` on, as panels.
-  Right<T> panels(int64_t block, int64_t column, int64_t columns, T* packed) const {
+  // The block's rows of d, `columns` of them from `column` on: where they lie, if that is a matrix of short rows, else
+  // as panels.
+  Right<T> right(int64_t block, int64_t column, int64_t columns, T* packed) const {
+    constexpr int64_t kShortRow = 512;  // bytes; longer ones may share the sets of a cache
+    if (can_stay<T>(columns, d.c_stride) && d.h_stride == d.w * d.w_stride && d.n_stride == d.h * d.h_stride &&
+        d.w_stride * int64_t{sizeof(T)} <= kShortRow)
+      return in_place(d.data + begin(block) * d.w_stride + column, d.w_stride, columns);
     each_stretch(block, [&](int64_t at, int64_t n, int64_t ho, int64_t wo, int64_t length) {
       pack(d.data + n * d.n_stride + ho * d.h_stride + wo * d.w_stride + column * d.c_stride, d.w_stride, d.c_stride,
            length, columns, packed + at * kTileColumns<T>, kGroup * kTileColumns<T>);

@@ -19,8 +19,8 @@ class WeightGradient {
         outputs_(out.shape[3] / settings.groups), taps_(out.shape[0] * out.shape[1]) {}
 
   void run() {
-    constexpr int64_t kFewInputs = 8;  // too few for the rows of a tile: rows run over the taps too
-    if (inputs_ < kFewInputs)
+    constexpr int64_t kFewInputs = 16;  // few for the rows of a tile, which then run over the taps too
+    if (inputs_ <= kFewInputs)
       by_pixels();
     else
       by_weights();
@@ -73,7 +73,7 @@ class WeightGradient {
     for (int64_t block0 = 0; block0 < pixels_.blocks; block0 += at_once) {
       const int64_t count = std::min(at_once, pixels_.blocks - block0);
       for (int64_t i = 0; i < count; ++i)
-        right[i] = pixels_.panels(block0 + i, group * outputs_ + columns.begin, columns.size(),
+        right[i] = pixels_.right(block0 + i, group * outputs_ + columns.begin, columns.size(),
                                   packed + i * panels_size);
       for (int64_t tap = taps.begin; tap < taps.end; ++tap) {
         const Rows<T> to{pixels_.x.data + (group * inputs_ + rows.begin) * pixels_.x.c_stride,
@@ -92,9 +92,9 @@ class WeightGradient {
   // copied between zeros, so that a tap lies equally far from every pixel.
   void by_pixels() {
     const int64_t rows = taps_ * inputs_;
-    offsets_.clear();
     const Axis &h = pixels_.h, &w = pixels_.w;
-    row_size_ = (std::max((w.output - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.padding + w.input)) * inputs_;
+    row_size_ = std::max((w.output - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.padding + w.input) * inputs_;
+    adjacent_ = w.dilation == 1 && w.kernel * inputs_ >= kTileRows / 2;
     for (int64_t kh = 0; kh < h.kernel; ++kh)
       for (int64_t kw = 0; kw < w.kernel; ++kw)
         for (int64_t c = 0; c < inputs_; ++c)
@@ -124,8 +124,15 @@ class WeightGradient {
     Step steps[kGroup];
     for (int64_t group = 0; group < groups_; ++group, sums += rows * outputs_) {
       const Step* end = pad(block, group, tallest, padded, steps);
-      const Right<T> right = pixels_.panels(block, group * outputs_, outputs_, packed);
-      multiply<T>(padded, offsets_, steps, end, right, sums, outputs_);
+      const Right<T> right = pixels_.right(block, group * outputs_, outputs_, packed);
+      if (!adjacent_) {
+        multiply<T>(padded, offsets_, steps, end, right, sums, outputs_);
+      } else {
+        const int64_t n = rows / h.kernel;  // (kw, input) of one kh
+        for (int64_t row = 0; row < rows; row += n)
+          multiply<T>({padded + offsets_[row], sums + row * outputs_, {n, 1, outputs_}}, steps, end, right, true,
+                      nullptr);
+      }
     }
   }
 
@@ -173,6 +180,7 @@ class WeightGradient {
   const Images<T> out_;  // its axes are (Kh, Kw, C / groups, O)
   const int64_t groups_, inputs_, outputs_, taps_;
   std::vector<int64_t> offsets_;  // of (tap, input) from a window's begin, by_pixels
+  bool adjacent_ = false;         // those of one kh are 0, 1, 2, ... from its first
   int64_t row_size_ = 0;
 };
 

@@ -78,7 +78,10 @@ void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Rig
         T* c = rows.c + outer * rows.outer.c + middle * rows.middle.c + panel.column;
         for (int64_t i = 0; i < tiles; ++i) {
           const int64_t m = height + (i < taller);
-          compute(m, a, Spaced{rows.rows.a}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
+          if (rows.rows.a == 1)
+            compute(m, a, Adjacent{}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
+          else
+            compute(m, a, Spaced{rows.rows.a}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
           a += m * rows.rows.a;
           c += m * rows.rows.c;
         }
@@ -117,18 +120,18 @@ void Steps::append(int64_t position, int64_t length, int64_t a, int64_t a_step, 
 template <class T>
 void pack(const T* b, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* packed,
           int64_t panel) {
-  constexpr int64_t width = kTileColumns<T>;
-  for (int64_t column = 0; column < columns; column += width, packed += panel) {
+  constexpr int64_t width = kTileColumns<T>, kRowsAtOnce = 16;  // written lines stay in the first cache
+  for (int64_t column = 0; column < columns; column += width, packed += panel, b += width * column_stride) {
     const int64_t n = std::min(width, columns - column);
-    for (int64_t row = 0; row < rows; ++row) {
-      const T* from = b + row * row_stride + column * column_stride;
-      T* to = packed + row * width;
-      if (column_stride == 1 && n == width) {
-        std::memcpy(to, from, width * sizeof(T));
-      } else {
-        for (int64_t j = 0; j < n; ++j) to[j] = from[j * column_stride];
-        std::fill(to + n, to + width, T{});
-      }
+    if (n == width && column_stride == 1) {
+      for (int64_t row = 0; row < rows; ++row) std::memcpy(packed + row * width, b + row * row_stride, width * sizeof(T));
+      continue;
+    }
+    for (int64_t first = 0; first < rows; first += kRowsAtOnce) {
+      const int64_t last = std::min(rows, first + kRowsAtOnce);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t row = first; row < last; ++row) packed[row * width + j] = b[row * row_stride + j * column_stride];
+      for (int64_t row = first; row < last; ++row) std::fill(packed + row * width + n, packed + (row + 1) * width, T{});
     }
   }
 }

@@ -29,7 +29,7 @@ struct Rows {
 };
 
 // Columns of B, in panels of kTileColumns. Packed panels are padded with zeros; in place, a panel that is not full is
-// read shifted to the left, so at least one register of columns must be there (see `in_place`).
+// read from further left on, so that it must not be the first (see `can_stay`).
 template <class T>
 struct Right {
   const T* data;
@@ -44,7 +44,7 @@ inline Right<T> in_place(const T* data, int64_t row, int64_t columns) {
 }
 template <class T>
 inline bool can_stay(int64_t columns, int64_t column_stride) {
-  return column_stride == 1 && columns >= kRegisterLanes<T>;
+  return column_stride == 1 && (columns == kRegisterLanes<T> || columns >= kTileColumns<T>);
 }
 
 // Elements that packing takes.

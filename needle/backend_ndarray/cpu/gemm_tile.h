@@ -41,7 +41,10 @@ struct Step {
   int64_t a, b;
 };
 
-// Where the rows of a tile begin in A: evenly spaced, or listed.
+// Where the rows of a tile begin in A: one element apart, evenly spaced, or listed.
+struct Adjacent {
+  int64_t operator()(int m) const { return m; }
+};
 struct Spaced {
   int64_t stride;
   int64_t operator()(int m) const { return m * stride; }

@@ -251,7 +251,7 @@ bool winograd_serves(const View& weight, const ConvSettings& s) {
 bool winograd_wins(int64_t images, const std::vector<Run>& h, const std::vector<Run>& w, int64_t sources,
                    int64_t results) {
   // In multiplications of the product; a transform moves and adds what costs as much as so many of them.
-  constexpr double kTransform = 8, kFilterTransform = 200, kMargin = 1.1;
+  constexpr double kTransform = 8, kFilterTransform = 2000, kMargin = 1.1;
   const auto length = [](const std::vector<Run>& runs) {
     int64_t n = 0;
     for (const Run& run : runs) n += run.count;
