@@ -21,6 +21,7 @@ const Names& names() {
 py::object attribute(const Call& call, const char* argument, py::handle object, PyObject* name) {
   PyObject* value = PyObject_GetAttr(object.ptr(), name);
   if (value == nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
     PyErr_Clear();
     call.dtype_error(std::string(argument) + " must be an NDArray, got " + Py_TYPE(object.ptr())->tp_name);
   }

@@ -82,12 +82,14 @@ void bind_where(py::module_& m) {
 
 void bind_moves(py::module_& m) {
   def(m, "from_numpy", [](handle a, handle out) {
-    Argument::output(Call{"from_numpy"}, "out", out);
-    reference("from_numpy")(a, out);
+    const Call call{"from_numpy"};
+    Argument::output(call, "out", out);
+    reference(call, a, out);
   }, "a", "out");
   def(m, "to_numpy", [](handle a) {
-    Argument(Call{"to_numpy"}, "a", a);
-    return reference("to_numpy")(a);
+    const Call call{"to_numpy"};
+    Argument(call, "a", a);
+    return reference(call, a);
   }, "a");
   def(m, "fill", [](handle out, handle value) {
     const Call call{"fill"};
@@ -193,7 +195,7 @@ void bind_along_axis(py::module_& m) {
     expect_dtype(call, y, DType::int64);
     expect_same_shape(call, x, y);
     parse_axis(call, axis, x.view.ndim);
-    reference(call.op)(a, axis, out);
+    reference(call, a, axis, out);
   }, "a", "axis", "out");
 }
 

@@ -1,6 +1,8 @@
 // From a Python call to a native kernel, or to the reference kernel of that name.
 #pragma once
 
+#include <unistd.h>
+
 #include "arguments.h"
 #include "missing.h"
 
@@ -9,7 +11,15 @@ namespace needle {
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  ~WithoutGil() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      // The interpreter has ended, and so Python ends this thread, by unwinding its stack. That would drop references
+      // to Python's objects; the thread waits here instead until the process is gone.
+      while (true) ::pause();
+    }
+  }
   WithoutGil(const WithoutGil&) = delete;
 
  private:
@@ -26,9 +36,16 @@ void run(int64_t work, const Kernel& kernel) {
   kernel();
 }
 
-inline py::object reference(const char* name) {
+// Call a reference kernel. NumPy says what it cannot do in TypeErrors of its own.
+template <class... Arguments>
+py::object reference(const Call& call, const Arguments&... arguments) {
   static const py::handle module = py::module_::import("needle.backend_ndarray.ndarray_backend_numpy").release();
-  return module.attr(name);
+  try {
+    return module.attr(call.op)(arguments...);
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    call.dtype_error(py::str(error.value()));
+  }
 }
 
 // Floating-point kernels are native; those of integers and bools are the reference's.
@@ -40,7 +57,7 @@ void dispatch(const Call& call, bool native, int64_t work, const Kernel& kernel,
     } catch (const Missing&) {
     }
   }
-  reference(call.op)(arguments...);
+  reference(call, arguments...);
 }
 
 // A function with the parameters that the comma-separated `names` says, in a form that inspect.signature understands.

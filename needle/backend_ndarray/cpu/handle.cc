@@ -1,5 +1,6 @@
 #include "handle.h"
 
+#include <dlfcn.h>
 #include <structmember.h>
 
 #include <new>
@@ -8,6 +9,12 @@
 
 namespace needle {
 namespace {
+
+// tracemalloc shows buffers, as it does those of NumPy. Python before 3.13 declares these functions for C alone, so
+// they are looked up by their names.
+constexpr unsigned kTraceDomain = 0x6e64;
+const auto track = reinterpret_cast<int (*)(unsigned, uintptr_t, size_t)>(dlsym(RTLD_DEFAULT, "PyTraceMalloc_Track"));
+const auto untrack = reinterpret_cast<int (*)(unsigned, uintptr_t)>(dlsym(RTLD_DEFAULT, "PyTraceMalloc_Untrack"));
 
 struct DTypeFacts {
   const char* name;
@@ -20,6 +27,7 @@ DTypeFacts facts[] = {{"float32", "f", 4, nullptr}, {"float64", "d", 8, nullptr}
                       {"int32", "i", 4, nullptr},   {"uint8", "B", 1, nullptr},   {"bool", "?", 1, nullptr}};
 
 PyTypeObject* handle_type = nullptr;
+PyObject* shape_error = nullptr;
 PyObject* as_dtype = nullptr;  // needle.backend_ndarray.dtypes.as_dtype, for dtypes given by name
 
 DTypeFacts& facts_of(DType dtype) { return facts[static_cast<int>(dtype)]; }
@@ -56,7 +64,7 @@ PyObject* handle_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   }
   int index = dtype_index(dtype);
   if (index < 0) return nullptr;
-  if (size < 0) return PyErr_Format(PyExc_ValueError, "Array: the size must not be negative, got %zd", size);
+  if (size < 0) return PyErr_Format(shape_error, "Array: the size must not be negative, got %zd", size);
   return reinterpret_cast<PyObject*>(new_handle(size, static_cast<DType>(index)));
 }
 
@@ -90,7 +98,7 @@ PyObject* handle_wrap(PyObject*, PyObject* line) {
   const int64_t bytes = facts[index].bytes;
   Handle* handle = nullptr;
   if (reinterpret_cast<uintptr_t>(buffer->buf) % static_cast<size_t>(bytes) != 0) {
-    PyErr_SetString(PyExc_ValueError, "Array.wrap: the memory is not aligned to its elements");
+    PyErr_SetString(shape_error, "Array.wrap: the memory is not aligned to its elements");
   } else {
     handle = make_handle(buffer->buf, buffer->len / bytes, static_cast<DType>(index), buffer);
   }
@@ -104,6 +112,7 @@ void handle_dealloc(PyObject* self) {
   if (handle->foreign != nullptr) {
     release_foreign(handle->foreign);
   } else {
+    untrack(kTraceDomain, reinterpret_cast<uintptr_t>(handle->data));
     release(handle->data, handle->size * item_size(handle->dtype));
   }
   type->tp_free(self);
@@ -199,7 +208,11 @@ Handle* new_handle(int64_t size, DType dtype) {
     return nullptr;
   }
   Handle* handle = make_handle(data, size, dtype, nullptr);
-  if (handle == nullptr) release(data, bytes);
+  if (handle == nullptr) {
+    release(data, bytes);
+  } else {
+    track(kTraceDomain, reinterpret_cast<uintptr_t>(data), static_cast<size_t>(bytes));
+  }
   return handle;
 }
 
@@ -212,10 +225,13 @@ bool add_handle_type(PyObject* module) {
     if (dtype.object == nullptr) return false;
   }
   as_dtype = PyObject_GetAttrString(dtypes, "as_dtype");
+  PyObject* errors = PyImport_ImportModule("needle.errors");
+  shape_error = errors == nullptr ? nullptr : PyObject_GetAttrString(errors, "ShapeError");
+  Py_XDECREF(errors);
   Py_DECREF(numpy);
   Py_DECREF(dtypes);
   handle_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (as_dtype == nullptr || handle_type == nullptr) return false;
+  if (as_dtype == nullptr || shape_error == nullptr || handle_type == nullptr) return false;
   Py_INCREF(handle_type);
   return PyModule_AddObject(module, "Array", reinterpret_cast<PyObject*>(handle_type)) == 0;
 }
