@@ -219,23 +219,13 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_updates(rule, layout, dtype):
     update, count, settings = RULES[rule]
-    arrays = [abs(np.random.randn(*shape)).astype(dtype) for shape in SHAPES * count]
+    arrays = [np.array(abs(np.random.randn(*shape)), dtype) for shape in SHAPES for _ in range(count)]
 
     def step(*placed):
-        placed = [place(a, layout, device_of(placed)) if isinstance(a, np.ndarray) else a for a in placed]
-        update(*np_split(placed, count), lr=0.1, weight_decay=0.01, **settings)
+        update(*[placed[i :: count] for i in range(count)], lr=0.1, weight_decay=0.01, **settings)
         return placed
 
     check(step, arrays, layout)
-
-
-def np_split(values, count):
-    size = len(values) // count
-    return [values[i * size : (i + 1) * size] for i in range(count)]
-
-
-def device_of(arrays):
-    return next(a.device for a in arrays if isinstance(a, nd.NDArray))
 
 
 def test_updates_of_both_dtypes_in_one_call():
