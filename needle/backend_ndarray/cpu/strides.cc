@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "parallel.h"
+#include "simd.h"
 
 namespace needle {
 
@@ -97,24 +98,61 @@ struct Matrix {
   int64_t row_stride, column_stride;
 };
 
+// A square of 16-byte registers, its rows in memory as columns: read at p, `stride` bytes apart, and written so.
+void transpose(const char* p, int64_t stride, char* out, int64_t out_stride, std::integral_constant<int, 4>) {
+  typedef Register<float, 4> R;
+  R a, b, c, d;
+  std::memcpy(&a, p, 16), std::memcpy(&b, p + stride, 16);
+  std::memcpy(&c, p + 2 * stride, 16), std::memcpy(&d, p + 3 * stride, 16);
+  R ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  R ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  R rows[] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+              __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(out + i * out_stride, &rows[i], 16);
+}
+void transpose(const char* p, int64_t stride, char* out, int64_t out_stride, std::integral_constant<int, 8>) {
+  typedef Register<double, 2> R;
+  R a, b;
+  std::memcpy(&a, p, 16), std::memcpy(&b, p + stride, 16);
+  R rows[] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
+  for (int i = 0; i < 2; ++i) std::memcpy(out + i * out_stride, &rows[i], 16);
+}
+
 template <int size>
 void copy_tile(const Matrix& from, const Matrix& to, int64_t rows, int64_t columns) {
-  auto copy = [&](int64_t row, int64_t column) {
-    std::memcpy(to.data + row * to.row_stride + column * to.column_stride,
-                from.data + row * from.row_stride + column * from.column_stride, size);
+  auto source = [&](int64_t row, int64_t column) {
+    return from.data + row * from.row_stride + column * from.column_stride;
   };
-  int64_t row = 0;
-  if (to.column_stride == size && from.row_stride == size) {  // a transposition: several rows at a time
-    constexpr int kRows = 8;
-    for (; row + kRows <= rows; row += kRows)
-      for (int64_t column = 0; column < columns; ++column)
-        for (int i = 0; i < kRows; ++i) copy(row + i, column);
+  auto target = [&](int64_t row, int64_t column) { return to.data + row * to.row_stride + column * to.column_stride; };
+  auto copy = [&](int64_t first_row, int64_t first_column, int64_t end_row, int64_t end_column) {
+    for (int64_t row = first_row; row < end_row; ++row)
+      for (int64_t column = first_column; column < end_column; ++column)
+        std::memcpy(target(row, column), source(row, column), size);
+  };
+  if (to.column_stride == size && from.column_stride == size) {
+    for (int64_t row = 0; row < rows; ++row) std::memcpy(target(row, 0), source(row, 0), columns * size);
+  } else if (to.column_stride == size && from.row_stride == size && size > 1) {
+    constexpr int kSquare = 16 / size, kRows = 64 / size;  // a cache line is read at once
+    int64_t full_rows = rows / kRows * kRows, full_columns = columns / kSquare * kSquare;
+    for (int64_t row = 0; row < full_rows; row += kRows)
+      for (int64_t column = 0; column < full_columns; column += kSquare)
+        for (int64_t i = row; i < row + kRows; i += kSquare)
+          transpose(source(i, column), from.column_stride, target(i, column), to.row_stride,
+                    std::integral_constant<int, size == 1 ? 4 : size>());
+    copy(0, full_columns, full_rows, columns);
+    copy(full_rows, 0, rows, columns);
+  } else {
+    copy(0, 0, rows, columns);
   }
-  for (; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column) copy(row, column);
 }
 
 void copy_tile(int64_t itemsize, const Matrix& from, const Matrix& to, int64_t rows, int64_t columns) {
+  if (from.row_stride == 0 && rows > 1 && to.row_stride == columns * itemsize && to.column_stride == itemsize) {
+    copy_tile(itemsize, from, to, 1, columns);  // one row, repeated by doubling
+    for (int64_t done = 1; done < rows; done *= 2)
+      std::memcpy(to.data + done * to.row_stride, to.data, std::min(done, rows - done) * to.row_stride);
+    return;
+  }
   if (itemsize == 8) copy_tile<8>(from, to, rows, columns);
   else if (itemsize == 4) copy_tile<4>(from, to, rows, columns);
   else copy_tile<1>(from, to, rows, columns);
@@ -160,7 +198,8 @@ Tiling choose_tiling(const Loops& loops) {
     const auto& operand = loops.operands[k];
     int64_t row_stride = operand.strides[loops.ndim - 2], stride = operand.strides[loops.ndim - 1];
     bool plain = stride == operand.itemsize || (stride == 0 && k > 0);
-    tiling.copied[k] = !plain || (tiling.joined && !(stride == 0 && row_stride == 0));
+    if (tiling.joined) plain &= row_stride == columns * stride;
+    tiling.copied[k] = !plain;
     any_copied |= tiling.copied[k];
     any_permuted |= tiling.copied[k] && std::llabs(row_stride) < std::llabs(stride);
   }
@@ -173,6 +212,7 @@ Tiling choose_tiling(const Loops& loops) {
 
 void run_tile(const Loops& loops, const Tiling& tiling, RowKernel kernel, const Matrix* matrices, int64_t rows,
               int64_t columns, char* scratch_memory) {
+  if (kernel == nullptr) return copy_tile(loops.operands[0].itemsize, matrices[1], matrices[0], rows, columns);
   char* p[kMaxOperands];
   int64_t row_strides[kMaxOperands], steps[kMaxOperands];
   for (int k = 0; k < loops.count; ++k) {

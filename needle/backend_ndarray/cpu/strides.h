@@ -35,7 +35,8 @@ using RowKernel = void (*)(char* const* p, const int64_t* step, int64_t n);
 
 // Call the kernel on rows that together are all elements, on several threads. Operands whose elements do not lie side by
 // side are copied to and from scratch memory (slot 7) tile by tile, so that permuted ones are read along their memory.
-// `cost` is about the time of an element, in units of an addition's.
+// `cost` is about the time of an element, in units of an addition's. Without a kernel (nullptr), operand 1 is copied to
+// operand 0 as it is.
 void for_each_row(Loops loops, RowKernel kernel, int64_t cost);
 
 // Call body(offsets) for every index of the axes [0, ndim), in row-major order from the begin-th to before the end-th;
