@@ -12,6 +12,7 @@
 #endif
 
 #define NEEDLE_INLINE inline __attribute__((always_inline))
+#define NEEDLE_INLINE_LAMBDA __attribute__((always_inline))  // after a lambda's parameters
 
 namespace needle {
 
@@ -45,8 +46,8 @@ NEEDLE_INLINE void unroll(Body body) {
     body(n - 1);
   }
 }
-// statement for every part i of a Vec<T>
-#define NEEDLE_EACH_PART(T, ...) unroll<Vec<T>::kParts>([&](int i) __attribute__((always_inline)) { __VA_ARGS__; })
+// A statement for every part i of a Vec<T>.
+#define NEEDLE_EACH_PART(T, ...) unroll<Vec<T>::kParts>([&](int i) NEEDLE_INLINE_LAMBDA { __VA_ARGS__; })
 
 template <class T>
 struct Vec {
