@@ -116,7 +116,7 @@ class Convolution {
       const Run &h = *region.h, &w = *region.w;
       const int64_t i0 = h.index_from(row0), i1 = h.index_from(row0 + cut_.rows);
       if (i0 == i1) continue;
-      const Rows<T> rows = arrange<T>(
+      Rows<T> rows = arrange<T>(
           source + i0 * h.source_step * source_.h_stride,
           result + (h.first + i0 * h.step) * result_.h_stride + w.first * result_.w_stride,
           {images, source_.n_stride, result_.n_stride},
@@ -124,8 +124,10 @@ class Convolution {
           {w.count, w.source_step * source_.w_stride, w.step * result_.w_stride});
       const Steps& steps = region.steps;
       if (steps.count() == 0) multiply<T>(rows, nullptr, nullptr, right, true, bias);
-      for (int64_t g = 0; g < steps.count(); ++g)
+      for (int64_t g = 0; g < steps.count(); ++g) {
+        rows.cold = g == 0;
         multiply(rows, steps.begin(g), steps.end(g), right, g == 0, g + 1 == steps.count() ? bias : nullptr);
+      }
     }
   }
 

@@ -57,6 +57,14 @@ void compute(int64_t m, const T* a, Place place, const Panel<T>& panel, int64_t 
   }
 }
 
+// Asks for what the next m rows of A are going to read, a line at a time. Processors see no pattern in so many rows.
+template <class T>
+void prefetch(const T* a, int64_t stride, int64_t m, const Step* begin, const Step* end) {
+  constexpr int64_t line = 64 / sizeof(T);
+  for (const Step* step = begin; step < end; step += line)
+    for (int64_t i = 0; i < m; ++i) __builtin_prefetch(a + step->a + i * stride, 0, 3);
+}
+
 template <class T>
 int64_t panel_count(const Right<T>& b) {
   return (b.columns + kTileColumns<T> - 1) / kTileColumns<T>;
@@ -78,6 +86,7 @@ void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Rig
         T* c = rows.c + outer * rows.outer.c + middle * rows.middle.c + panel.column;
         for (int64_t i = 0; i < tiles; ++i) {
           const int64_t m = height + (i < taller);
+          if (j == 0 && rows.cold) prefetch(a + m * rows.rows.a, rows.rows.a, m, begin, end);
           if (rows.rows.a == 1)
             compute(m, a, Adjacent{}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
           else
@@ -121,17 +130,19 @@ template <class T>
 void pack(const T* b, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* packed,
           int64_t panel) {
   constexpr int64_t width = kTileColumns<T>, kRowsAtOnce = 16;  // written lines stay in the first cache
-  for (int64_t column = 0; column < columns; column += width, packed += panel, b += width * column_stride) {
+  const int64_t whole = column_stride == 1 ? columns / width * width : 0;  // columns of full panels, copied row by row
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < whole; column += width)
+      std::memcpy(packed + column / width * panel + row * width, b + row * row_stride + column, width * sizeof(T));
+  for (int64_t column = whole; column < columns; column += width) {
+    const T* from = b + column * column_stride;
+    T* to = packed + column / width * panel;
     const int64_t n = std::min(width, columns - column);
-    if (n == width && column_stride == 1) {
-      for (int64_t row = 0; row < rows; ++row) std::memcpy(packed + row * width, b + row * row_stride, width * sizeof(T));
-      continue;
-    }
     for (int64_t first = 0; first < rows; first += kRowsAtOnce) {
       const int64_t last = std::min(rows, first + kRowsAtOnce);
       for (int64_t j = 0; j < n; ++j)
-        for (int64_t row = first; row < last; ++row) packed[row * width + j] = b[row * row_stride + j * column_stride];
-      for (int64_t row = first; row < last; ++row) std::fill(packed + row * width + n, packed + (row + 1) * width, T{});
+        for (int64_t row = first; row < last; ++row) to[row * width + j] = from[row * row_stride + j * column_stride];
+      for (int64_t row = first; row < last; ++row) std::fill(to + row * width + n, to + (row + 1) * width, T{});
     }
   }
 }

@@ -61,6 +61,10 @@ void tile(const T* a, Place place, const T* b, int64_t b_stride, const Step* ste
           int64_t c_stride, bool first, const T* bias) {
   constexpr int lanes = kRegisterLanes<T>;
   Register<T> sum[M][V] = {};
+  if (!first) {  // C is needed at the end
+    for (int m = 0; m < M; ++m)
+      for (int v = 0; v < V; ++v) __builtin_prefetch(c + m * c_stride + v * lanes, 1, 3);
+  }
   for (; step != end; ++step) {
     const T* left = a + step->a;
     const T* row = b + step->b * b_stride;
