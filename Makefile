@@ -4,11 +4,14 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train test test-all lint clean
+.PHONY: train bench test test-all lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
 	$(RUN) apps/train_cnn.py $(ARGS)
+
+bench: .venv/parity.installed  # make bench BASE=REVISION compares with that one
+	$(RUN) benchmarks/bench_kernels.py $(if $(BASE),--base $(BASE)) $(ARGS)
 
 test: .venv/test.installed
 	$(RUN) -m pytest -q -m "not slow" $(ARGS)

@@ -1,8 +1,8 @@
 """The fixed-order contract: the bits of a result depend on neither the number of threads nor the instruction set.
 
 Every kernel runs in a process per instruction set, with 1, 2, 3 and 7 threads, on the cases of contract_cases.py; the
-hashes of all results must be equal, and the values those of the reference kernels. Small products and convolutions
-must be equal, bit for bit, to sums of fused multiply-adds in the order that the contract names.
+hashes of all results must be equal, and the values those of the reference kernels. test_native_products.py holds small
+products and convolutions, bit for bit, to the sums of fused multiply-adds that the contract names, by fma.py.
 """
 
 import inspect
@@ -16,7 +16,7 @@ import pytest
 import needle as ndl
 from needle.backend_ndarray import kernels
 from tests.backend_ndarray import contract_cases, fma
-from tests.backend_ndarray.contract_cases import CONVOLUTIONS, FAMILIES, Arg, Case, all_cases, laid_out, out, run
+from tests.backend_ndarray.contract_cases import FAMILIES, all_cases, laid_out, run
 from tests.native import ROOT, needs_native, run_python
 
 pytestmark = needs_native
@@ -107,16 +107,8 @@ def test_a_training_run_has_the_same_bits(model):
     assert_same_bits("train", model, "50")
 
 
-# The oracle.
-
-
-def bits(a):
-    """Show each number exactly, with -0 apart from 0."""
-    return [x.hex() for x in a.reshape(-1).tolist()]
-
-
 @pytest.mark.parametrize("dtype", contract_cases.DTYPES)
-def test_the_oracle_rounds_once(dtype):
+def test_the_oracle_of_sums_rounds_once(dtype):
     rng = np.random.default_rng(0)
     a, b, c = (rng.standard_normal(4000).astype(dtype) for _ in range(3))
     c[::2] = -(a * b)[::2]  # cancels: what is left is what the product's rounding cut off
@@ -128,49 +120,6 @@ def test_the_oracle_rounds_once(dtype):
         for neighbour in np.nextafter(result, result.dtype.type([-np.inf, np.inf])):
             other = abs(Fraction(float(neighbour)) - exact)
             assert error < other or (error == other and result.view(f"i{result.itemsize}") % 2 == 0)
-
-
-@pytest.mark.parametrize("dtype", contract_cases.DTYPES)
-@pytest.mark.parametrize("layout", ["compact", "swapped"])
-@pytest.mark.parametrize("m, n, p", [(1, 1, 1), (5, 40, 3), (15, 256, 33), (17, 257, 15), (2, 1000, 70), (40, 513, 1)])
-def test_products_equal_the_oracle(m, n, p, layout, dtype):
-    case = Case("matmul", dtype, (Arg((m, n), layout), Arg((n, p), layout), out((m, p))))
-    (a, b), (found,) = values_of(case), run(case, ndl.cpu())
-    assert bits(found) == bits(fma.matmul(a, b))
-
-
-SMALL = [row for row in CONVOLUTIONS if row[-1] == 1 and 0 < np.prod(row[:4]) < 5000]
-
-
-@pytest.mark.parametrize("dtype", contract_cases.DTYPES)
-@pytest.mark.parametrize("row", SMALL, ids=str)
-def test_convolutions_equal_the_oracle(row, dtype):
-    n, h, w, c, o, kernel, *settings = row
-    stride, padding, dilation, _ = settings
-    size = tuple(
-        (length + 2 * p - d * (k - 1) - 1) // s + 1
-        for length, k, s, p, d in zip((h, w), kernel, stride, padding, dilation)
-    )
-    x, weight, bias, d = Arg((n, h, w, c)), Arg((*kernel, c, o)), Arg((o,)), Arg((n, *size, o))
-
-    case = Case("conv", dtype, (x, weight, bias, out(d.shape), *settings), "direct")
-    (result,) = run(case, ndl.cpu())
-    assert bits(result) == bits(fma.conv(*values_of(case), size, settings))
-
-    case = Case("conv_input_gradient", dtype, (d, weight, out(x.shape), *settings), "direct")
-    (result,) = run(case, ndl.cpu())
-    assert bits(result) == bits(fma.conv_input_gradient(*values_of(case), (h, w), settings))
-
-    case = Case("conv_weight_gradient", dtype, (x, d, out(weight.shape), *settings), "direct")
-    (result,) = run(case, ndl.cpu())
-    assert bits(result) == bits(fma.conv_weight_gradient(*values_of(case), kernel, settings))
-
-
-def values_of(case):
-    """Give what the case's kernel reads, drawn again as `run` draws it."""
-    rng = contract_cases.generator(case)
-    read = [a for a in case.arguments if isinstance(a, Arg) and not a.written]
-    return [contract_cases.draw(rng, a.values, a.shape, a.dtype or case.dtype) for a in read]
 
 
 def test_layouts_show_the_values():
