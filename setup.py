@@ -25,7 +25,7 @@ BUILD_LOG = FOLDER / "cpu_build.log"
 
 # -ffp-contract=off: a product and a sum are fused where the source says so, and nowhere else, on every compiler.
 FLAGS = [
-    "-std=c++17", "-O3", "-g0", "-fPIC", "-pthread", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
+    "-std=c++17", "-O3", "-g0", "-DNDEBUG", "-fPIC", "-pthread", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
     "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wextra",
 ]  # fmt: skip
 ISA_FLAGS = {

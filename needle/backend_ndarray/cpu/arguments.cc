@@ -1,28 +1,51 @@
 #include "arguments.h"
 
+#include <structmember.h>
+
 #include <algorithm>
 #include <limits>
 
 namespace needle {
 namespace {
 
-struct Names {
-  PyObject* handle = PyUnicode_InternFromString("_handle");
-  PyObject* shape = PyUnicode_InternFromString("_shape");
-  PyObject* strides = PyUnicode_InternFromString("_strides");
-  PyObject* offset = PyUnicode_InternFromString("_offset");
+// The attributes of a view, by name and, for NDArrays, by their place in the object: a kernel reads a dozen of them,
+// and to look each up would take as long as all the rest of a small kernel's call.
+struct Attributes {
+  enum { handle, shape, strides, offset, count };
+  PyObject* names[count];
+  Py_ssize_t places[count];
+  PyTypeObject* type;  // that has these places
+
+  Attributes() {
+    static const char* const spelled[count] = {"_handle", "_shape", "_strides", "_offset"};
+    py::object strided = py::module_::import("needle.backend_ndarray.strided").attr("StridedArray");
+    for (int i = 0; i < count; ++i) {
+      names[i] = PyUnicode_InternFromString(spelled[i]);
+      py::object slot = strided.attr(spelled[i]);
+      if (Py_TYPE(slot.ptr()) != &PyMemberDescr_Type) throw py::type_error("StridedArray has slots");
+      places[i] = reinterpret_cast<PyMemberDescrObject*>(slot.ptr())->d_member->offset;
+    }
+    type = reinterpret_cast<PyTypeObject*>(strided.release().ptr());
+  }
 };
 
-const Names& names() {
-  static const Names* names = new Names;
-  return *names;
+const Attributes& attributes() {
+  static const Attributes* const attributes = new Attributes;
+  return *attributes;
 }
 
-py::object attribute(const Call& call, const char* argument, py::handle object, PyObject* name) {
-  PyObject* value = PyObject_GetAttr(object.ptr(), name);
-  if (value == nullptr) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
+py::object attribute(const Call& call, const char* argument, py::handle object, int which) {
+  const Attributes& known = attributes();
+  PyObject* value;
+  if (PyType_IsSubtype(Py_TYPE(object.ptr()), known.type)) {
+    value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object.ptr()) + known.places[which]);
+    Py_XINCREF(value);
+  } else {
+    value = PyObject_GetAttr(object.ptr(), known.names[which]);
+    if (value == nullptr && !PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
     PyErr_Clear();
+  }
+  if (value == nullptr) {
     call.dtype_error(std::string(argument) + " must be an NDArray, got " + Py_TYPE(object.ptr())->tp_name);
   }
   return py::reinterpret_steal<py::object>(value);
@@ -40,13 +63,14 @@ int64_t integer(const Call& call, PyObject* object) {
 
 void Argument::parse(const Call& call, const char* argument, py::handle object) {
   name = argument;
-  handle_ = attribute(call, argument, object, names().handle);
+  handle_ = attribute(call, argument, object, Attributes::handle);
   if (!is_handle(handle_.ptr())) {
     throw Error{"DeviceError", std::string(call.op) + ": " + argument + " is not on cpu(); move it with .to(device)"};
   }
   view.dtype = reinterpret_cast<Handle*>(handle_.ptr())->dtype;
-  parse_lengths(call, attribute(call, argument, object, names().shape),
-                attribute(call, argument, object, names().strides), attribute(call, argument, object, names().offset));
+  parse_lengths(call, attribute(call, argument, object, Attributes::shape),
+                attribute(call, argument, object, Attributes::strides),
+                attribute(call, argument, object, Attributes::offset));
 }
 
 void Argument::parse_lengths(const Call& call, py::handle shape, py::handle strides, py::handle offset) {
@@ -168,7 +192,7 @@ void Argument::separate_from(const Argument& out, bool one_by_one) {
 Number parse_number(py::handle object) {
   PyObject* o = object.ptr();
   if (PyFloat_CheckExact(o)) return {true, PyFloat_AS_DOUBLE(o)};
-  if (!PyLong_Check(o) && (PyObject_HasAttr(o, names().handle) || !PyNumber_Check(o))) return {};
+  if (!PyLong_Check(o) && (PyObject_HasAttr(o, attributes().names[Attributes::handle]) || !PyNumber_Check(o))) return {};
   double value = PyFloat_AsDouble(o);
   if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
   return {true, value};

@@ -8,6 +8,12 @@
 
 namespace needle {
 
+// Where Python ends a thread, after the interpreter's own end, it does so (glibc, before 3.14) by unwinding its stack.
+// That would drop references to Python's objects without the GIL, so such a thread waits until the process is gone.
+[[noreturn]] inline void wait_for_the_end() {
+  while (true) ::pause();
+}
+
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -15,9 +21,7 @@ class WithoutGil {
     try {
       PyEval_RestoreThread(state_);
     } catch (...) {
-      // The interpreter has ended, and so Python ends this thread, by unwinding its stack. That would drop references
-      // to Python's objects; the thread waits here instead until the process is gone.
-      while (true) ::pause();
+      wait_for_the_end();
     }
   }
   WithoutGil(const WithoutGil&) = delete;
@@ -36,16 +40,32 @@ void run(int64_t work, const Kernel& kernel) {
   kernel();
 }
 
+inline PyObject* call_python(PyObject* function, PyObject* const* arguments, size_t count) {
+  try {
+    return PyObject_Vectorcall(function, arguments, count, nullptr);
+  } catch (...) {
+    wait_for_the_end();
+  }
+}
+
+inline py::object as_object(py::handle object) { return py::reinterpret_borrow<py::object>(object); }
+template <class T>
+py::object as_object(const T& value) {
+  return py::cast(value);
+}
+
 // Call a reference kernel. NumPy says what it cannot do in TypeErrors of its own.
 template <class... Arguments>
 py::object reference(const Call& call, const Arguments&... arguments) {
   static const py::handle module = py::module_::import("needle.backend_ndarray.ndarray_backend_numpy").release();
-  try {
-    return module.attr(call.op)(arguments...);
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-    call.dtype_error(py::str(error.value()));
-  }
+  const py::object function = module.attr(call.op), given[] = {as_object(arguments)...};
+  PyObject* pointers[sizeof...(arguments)];
+  for (size_t i = 0; i < sizeof...(arguments); ++i) pointers[i] = given[i].ptr();
+  PyObject* result = call_python(function.ptr(), pointers, sizeof...(arguments));
+  if (result != nullptr) return py::reinterpret_steal<py::object>(result);
+  py::error_already_set error;
+  if (!error.matches(PyExc_TypeError)) throw error;
+  call.dtype_error(py::str(error.value()));
 }
 
 // Floating-point kernels are native; those of integers and bools are the reference's.
