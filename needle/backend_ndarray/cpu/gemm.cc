@@ -57,12 +57,19 @@ void compute(int64_t m, const T* a, Place place, const Panel<T>& panel, int64_t 
   }
 }
 
-// Asks for what the next m rows of A are going to read, a line at a time. Processors see no pattern in so many rows.
+// Asks for what the next m rows of A are going to read, a line at a time: processors see no pattern in so many rows.
 template <class T>
-void prefetch(const T* a, int64_t stride, int64_t m, const Step* begin, const Step* end) {
+void ask_for_rows(const T* a, int64_t stride, int64_t m, const Step* begin, const Step* end) {
   constexpr int64_t line = 64 / sizeof(T);
   for (const Step* step = begin; step < end; step += line)
-    for (int64_t i = 0; i < m; ++i) __builtin_prefetch(a + step->a + i * stride, 0, 3);
+    for (int64_t i = 0; i < m; ++i) __builtin_prefetch(a + step->a + i * stride);
+}
+
+// Asks for the place of a tile that is going to be written.
+template <class T>
+void ask_for_tile(const T* c, int64_t stride, int64_t m, int registers) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int v = 0; v < registers; ++v) __builtin_prefetch(c + i * stride + v * kRegisterLanes<T>, 1);
 }
 
 template <class T>
@@ -86,7 +93,10 @@ void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Rig
         T* c = rows.c + outer * rows.outer.c + middle * rows.middle.c + panel.column;
         for (int64_t i = 0; i < tiles; ++i) {
           const int64_t m = height + (i < taller);
-          if (j == 0 && rows.cold) prefetch(a + m * rows.rows.a, rows.rows.a, m, begin, end);
+          if (rows.cold) {
+            if (j == 0) ask_for_rows(a + m * rows.rows.a, rows.rows.a, m, begin, end);
+            ask_for_tile(c + m * rows.rows.c, rows.rows.c, m, panel.registers);
+          }
           if (rows.rows.a == 1)
             compute(m, a, Adjacent{}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
           else

@@ -26,7 +26,7 @@ struct Rows {
   T* c;
   Loop rows;
   Loop middle{1, 0, 0}, outer{1, 0, 0};
-  bool cold = false;  // A is in no cache near: ask for the next tile's rows ahead
+  bool cold = false;  // A and C are in no near cache: the next tile's are asked for ahead
 };
 
 // Columns of B, in panels of kTileColumns. Packed panels are padded with zeros; in place, a panel that is not full is

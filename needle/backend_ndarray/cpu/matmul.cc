@@ -112,6 +112,21 @@ int64_t leading_offset(const View& operand, const View& out, int64_t index) {
   return offset;
 }
 
+// How many rows the left matrices have together, if all meet the same right one and their rows lie evenly; else 0.
+int64_t joined_rows(const View& a, const View& b, const View& out) {
+  int64_t rows = out.shape[out.ndim - 2];
+  for (int i = out.ndim - 3; i >= 0; --i) {
+    const int of_a = i - (out.ndim - a.ndim), of_b = i - (out.ndim - b.ndim);
+    if (of_b >= 0 && b.shape[of_b] != 1) return 0;
+    if (out.shape[i] == 1) continue;
+    if (of_a < 0 || a.shape[of_a] == 1 || a.strides[of_a] != rows * a.strides[a.ndim - 2] ||
+        out.strides[i] != rows * out.strides[out.ndim - 2])
+      return 0;
+    rows *= out.shape[i];
+  }
+  return rows;
+}
+
 template <class T>
 void matmul_to_rows(const View& a, const View& b, const View& out) {
   const int last = out.ndim - 1;
@@ -121,6 +136,7 @@ void matmul_to_rows(const View& a, const View& b, const View& out) {
                out.shape[last - 1],
                a.shape[a.ndim - 1],
                out.shape[last]};
+  if (const int64_t rows = joined_rows(a, b, out)) p.m = rows;
   const int64_t batch = out.size() / (p.m * p.n);
   const Cut parts = cut(p, batch);
   const int64_t blocks = parts.m * parts.n;
