@@ -60,7 +60,28 @@ void reduce_by_rows(const View& a, const Plan& plan, const View& out) {
   });
 }
 
-constexpr int64_t kWidth = 1024;  // columns that are combined together
+constexpr int64_t kWidth = 1024;       // columns that are combined together
+constexpr int64_t kVisit = 8 * kWidth;  // elements that are combined before the next columns' turn
+
+// Combine n rows, `row_stride` apart, of `width` columns side by side, into their sums.
+template <class Op>
+void combine_rows(const typename Op::Element* p, int64_t row_stride, int64_t n, int64_t width,
+                  typename Op::Accumulator* sums) {
+  using A = typename Op::Accumulator;
+  int64_t column = 0;
+  for (; column + kLanes <= width; column += kLanes) {
+    Vec<A> sum = load(sums + column);
+    auto combine = [&](int64_t row) NEEDLE_INLINE_LAMBDA {
+      sum = Op::combine(sum, load_as<A>(p + row * row_stride + column));
+    };
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) unroll<8>([&](int k) NEEDLE_INLINE_LAMBDA { combine(i + k); });
+    for (; i < n; ++i) combine(i);
+    store(sums + column, sum);
+  }
+  for (; column < width; ++column)
+    for (int64_t i = 0; i < n; ++i) sums[column] = Op::combine(sums[column], static_cast<A>(p[i * row_stride + column]));
+}
 
 // Columns: `width` of them, `stride` apart at p, over the begin-th to the end-th index of the reduced axes, into `sums`.
 template <class Op>
@@ -68,36 +89,26 @@ void reduce_columns(const typename Op::Element* p, int64_t width, int64_t stride
                     int64_t end, typename Op::Accumulator* sums) {
   using T = typename Op::Element;
   using A = typename Op::Accumulator;
-  constexpr int kRows = 8;  // combined at a time, in order, so that sums are read and written seldom
-  const T* rows[kRows];
-  T* gathered = stride == 1 ? nullptr : static_cast<T*>(scratch(5, kRows * kWidth * sizeof(T)));
-  int count = 0;
-  auto combine = [&] {
-    int64_t column = 0;
-    for (; column + kLanes <= width; column += kLanes) {
-      Vec<A> sum = load(sums + column);
-      if (count == kRows) {
-        for (int i = 0; i < kRows; ++i) sum = Op::combine(sum, load_as<A>(rows[i] + column));
-      } else {
-        for (int i = 0; i < count; ++i) sum = Op::combine(sum, load_as<A>(rows[i] + column));
-      }
-      store(sums + column, sum);
-    }
-    for (; column < width; ++column)
-      for (int i = 0; i < count; ++i) sums[column] = Op::combine(sums[column], static_cast<A>(rows[i][column]));
-    count = 0;
-  };
+  const Axis& last = plan.reduced.back();
   std::fill_n(sums, width, A(Op::kStart));
-  for_each_offset(plan.reduced, 0, begin, end, [&](int64_t offset, int64_t) {
-    rows[count] = p + offset;
-    if (stride != 1) {
-      T* row = gathered + count * kWidth;
-      for (int64_t column = 0; column < width; ++column) row[column] = p[offset + column * stride];
-      rows[count] = row;
+  T* gathered = stride == 1 ? nullptr : static_cast<T*>(scratch(5, kVisit * sizeof(T)));
+  int64_t row = begin, end_stretch = (end + last.length - 1) / last.length;
+  for_each_offset(plan.reduced, 1, begin / last.length, end_stretch, [&](int64_t offset, int64_t) {
+    for (int64_t i = row % last.length; i < last.length && row < end;) {
+      int64_t n = std::min({last.length - i, end - row, kVisit / width});
+      const T* rows = p + offset + i * last.stride;
+      if (stride == 1) {
+        combine_rows<Op>(rows, last.stride, n, width, sums);
+      } else {
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t column = 0; column < width; ++column)
+            gathered[j * width + column] = rows[j * last.stride + column * stride];
+        combine_rows<Op>(gathered, width, n, width, sums);
+      }
+      i += n;
+      row += n;
     }
-    if (++count == kRows) combine();
   });
-  combine();
 }
 
 template <class Op>
@@ -161,8 +172,8 @@ template <class T>
 void reduce_of(Reduction op, const View& a, const Axes& axes, const View& out) {
   switch (op) {
     case Reduction::sum: return run_reduce<Sum<T>>(a, axes, out);
-    case Reduction::max: return run_reduce<Extreme<T, Maximum, true>>(a, axes, out);
-    case Reduction::min: return run_reduce<Extreme<T, Minimum, false>>(a, axes, out);
+    case Reduction::max: return run_reduce<Max<T>>(a, axes, out);
+    case Reduction::min: return run_reduce<Min<T>>(a, axes, out);
   }
 }
 

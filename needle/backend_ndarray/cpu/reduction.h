@@ -14,6 +14,7 @@ template <class T>
 struct Sum {
   using Element = T;
   using Accumulator = double;
+  static constexpr bool kIsExtreme = false;
   static constexpr double kStart = 0;
   template <class V>
   static NEEDLE_INLINE V combine(V a, V b) {
@@ -25,10 +26,17 @@ template <class T, class F, bool largest>
 struct Extreme {
   using Element = T;
   using Accumulator = T;
+  static constexpr bool kIsExtreme = true;
   static constexpr T kStart = largest ? -kInfinity<T> : kInfinity<T>;
   static NEEDLE_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return F()(a, b); }
   static NEEDLE_INLINE T combine(T a, T b) { return (largest ? a >= b : a <= b) || a != a ? a : b; }
+  // One instruction, that takes no notice of a NaN in b.
+  static NEEDLE_INLINE Vec<T> combine_number(Vec<T> a, Vec<T> b) { return select(largest ? b > a : b < a, b, a); }
 };
+template <class T>
+using Max = Extreme<T, Maximum, true>;
+template <class T>
+using Min = Extreme<T, Minimum, false>;
 
 // The axes of a reduction: of the reduced ones and of the kept ones each, ordered and merged as far as they can be.
 struct Axis {
@@ -77,26 +85,62 @@ void for_each_offset(const std::vector<Axis>& axes, int without, int64_t begin, 
   for_each_index(ndim, shape, both, begin, end, [&](const int64_t* offsets) { body(offsets[0], offsets[1]); });
 }
 
-// Rows: `length` elements at p, `stride` apart, combined lane by lane into `lanes`.
+// body(p, n) for groups of at most 256 elements, side by side at p, of a row of `length` elements that are `stride` apart.
+template <class T, class Body>
+NEEDLE_INLINE void for_each_group(const T* p, int64_t stride, int64_t length, Body body) {
+  constexpr int64_t kGroup = 256;
+  for (int64_t begin = 0; begin < length; begin += kGroup) {
+    int64_t n = std::min(kGroup, length - begin);
+    const T* group = p + begin * stride;
+    T gathered[kGroup];
+    if (stride != 1) {
+      for (int64_t i = 0; i < n; ++i) gathered[i] = group[i * stride];
+      group = gathered;
+    }
+    body(group, n);
+  }
+}
+
+// Combine a row that holds no NaN into `lanes`; false, and nothing done, if it may hold one: if its sum is NaN.
+template <class Op>
+NEEDLE_INLINE bool reduce_numbers(const typename Op::Element* p, int64_t stride, int64_t length,
+                                  Vec<typename Op::Element>& lanes) {
+  using V = Vec<typename Op::Element>;
+  V extreme = lanes, sum(0);
+  for_each_group(p, stride, length, [&](const auto* group, int64_t n) NEEDLE_INLINE_LAMBDA {
+    V of_group(Op::kStart);
+    auto combine = [&](V x) NEEDLE_INLINE_LAMBDA {
+      of_group = Op::combine_number(of_group, x);
+      sum += x;
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) combine(load(group + i));
+    if (i < n) combine(load_first(group + i, n - i, group[0]));
+    extreme = Op::combine_number(extreme, of_group);
+  });
+  auto total = join_sum(sum);
+  if (total != total) return false;
+  lanes = extreme;
+  return true;
+}
+
+// Combine a row into `lanes`.
 template <class Op>
 NEEDLE_INLINE void reduce_row(const typename Op::Element* p, int64_t stride, int64_t length,
                               Vec<typename Op::Accumulator>& lanes) {
-  using T = typename Op::Element;
   using A = typename Op::Accumulator;
-  constexpr int64_t kGroup = 256;
-  for (int64_t begin = 0; begin < length; begin += kGroup) {
-    int64_t n = std::min(kGroup, length - begin), i = 0;
-    T gathered[kGroup];
-    const T* group = p + begin * stride;
-    if (stride != 1) {
-      for (int64_t j = 0; j < n; ++j) gathered[j] = group[j * stride];
-      group = gathered;
+  if constexpr (Op::kIsExtreme)
+    if (reduce_numbers<Op>(p, stride, length, lanes)) return;
+  for_each_group(p, stride, length, [&](const auto* group, int64_t n) NEEDLE_INLINE_LAMBDA {
+    Vec<A> of_group(Op::kStart);
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) of_group = Op::combine(of_group, load_as<A>(group + i));
+    if (i < n) {
+      typename Op::Element rest = Op::kStart;
+      of_group = Op::combine(of_group, convert<A>(load_first(group + i, n - i, rest)));
     }
-    Vec<A> sum(Op::kStart);
-    for (; i + kLanes <= n; i += kLanes) sum = Op::combine(sum, load_as<A>(group + i));
-    if (i < n) sum = Op::combine(sum, convert<A>(load_first(group + i, n - i, T(Op::kStart))));
-    lanes = Op::combine(lanes, sum);
-  }
+    lanes = Op::combine(lanes, of_group);
+  });
 }
 
 // The kept elements in blocks of at most `width` along their last axis.

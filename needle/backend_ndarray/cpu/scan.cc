@@ -30,10 +30,9 @@ void argmax_rows(const View& a, const Plan& plan, const View& out) {
   parallel_for(plan.outputs, grain(plan.count), [&](int64_t begin, int64_t end) {
     for_each_offset(plan.kept, 0, begin, end, [&](int64_t from, int64_t to) {
       const T* p = a.as<T>() + from;
-      using Max = Extreme<T, Maximum, true>;
-      Vec<T> lanes(Max::kStart);
-      reduce_row<Max>(p, axis.stride, axis.length, lanes);
-      T largest = join(lanes, [](T x, T y) { return Max::combine(x, y); });
+      Vec<T> lanes(Max<T>::kStart);
+      reduce_row<Max<T>>(p, axis.stride, axis.length, lanes);
+      T largest = join(lanes, [](T x, T y) { return Max<T>::combine(x, y); });
       out.as<int64_t>()[to] = first_of(p, axis.stride, axis.length, largest);
     });
   });

@@ -6,9 +6,6 @@ namespace needle {
 
 namespace {
 
-template <class T>
-using Max = Extreme<T, Maximum, true>;
-
 // n elements side by side. The lanes beyond n hold -inf, whose exponential is 0.
 template <class T, bool logarithm>
 void softmax_row(const T* p, T* out, int64_t n) {
