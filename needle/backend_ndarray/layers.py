@@ -274,18 +274,25 @@ def _by_device(
     """For each device, its kernels and the arrays that are there, checked; what is written to is marked."""
     by_device: dict[BackendDevice, list[tuple[NDArray, ...]]] = {}
     for arrays in zip(params, grads, *states):
-        _check_together(op, *arrays)
-        if any(a.shape != arrays[0].shape for a in arrays):
-            raise ShapeError(
-                f"{op}: a parameter of shape {arrays[0].shape} has a gradient or a state of another shape: "
-                f"{[a.shape for a in arrays[1:]]}"
-            )
-        by_device.setdefault(arrays[0].device, []).append(arrays)
+        p = arrays[0]
+        for a in arrays:  # a model has hundreds of these: equal things are mostly one object
+            if a._dtype is not p._dtype or a._device is not p._device or a._shape != p._shape:
+                _check_alike(op, arrays)
+        by_device.setdefault(p._device, []).append(arrays)
     for device, rows in by_device.items():
         yield device.kernels, [list(column) for column in zip(*rows)]
         for param, _, *state in rows:
             for written in (param, *state):
                 written._mark_written()
+
+
+def _check_alike(op: str, arrays: tuple[NDArray, ...]) -> None:
+    _check_together(op, *arrays)
+    if any(a.shape != arrays[0].shape for a in arrays):
+        raise ShapeError(
+            f"{op}: a parameter of shape {arrays[0].shape} has a gradient or a state of another shape: "
+            f"{[a.shape for a in arrays[1:]]}"
+        )
 
 
 def _check_axes(op: str, name: str, a: NDArray, axes: str) -> None:

@@ -71,19 +71,32 @@ struct Mean {  // rows are summed first, then their sums
   }
 };
 
+template <class T>
+NEEDLE_INLINE Vec<T> first_lanes(Vec<T> v, int64_t n) {
+  static constexpr uint8_t kNumbers[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return select(load_integers<Int<T>>(kNumbers) < Vec<Int<T>>(Int<T>(n)), v, Vec<T>(T(0)));
+}
+
 template <class T, class Position>
 struct ToMaximum {
   const T* d;
   const Position* positions;
 
-  NEEDLE_INLINE Vec<T> operator()(AllLanes, int64_t at, int64_t k) const {
-    return select(load_integers<Int<T>>(positions + at) == Vec<Int<T>>(Int<T>(k)), load(d + at), Vec<T>(T(0)));
+  struct Given {
+    Vec<T> d;
+    Vec<Int<T>> position;
+  };
+  NEEDLE_INLINE Given load(AllLanes, int64_t at) const {
+    return {needle::load(d + at), load_integers<Int<T>>(positions + at)};
   }
-  NEEDLE_INLINE Vec<T> operator()(FirstLanes lanes, int64_t at, int64_t k) const {
-    Vec<T> v(T(0));
-    for (int64_t i = 0; i < lanes.n; ++i)
-      if (positions[at + i] == k) v.set(int(i), d[at + i]);
-    return v;
+  NEEDLE_INLINE Given load(FirstLanes lanes, int64_t at) const {
+    Position whole[kLanes] = {};
+    std::copy(positions + at, positions + at + lanes.n, whole);
+    return {lanes.load<T>(d + at), load_integers<Int<T>>(whole)};
+  }
+  NEEDLE_INLINE Given first(Given given, int64_t n) const { return {first_lanes(given.d, n), given.position}; }
+  NEEDLE_INLINE Vec<T> at(const Given& given, int64_t k) const {
+    return select(given.position == Vec<Int<T>>(Int<T>(k)), given.d, Vec<T>(T(0)));
   }
 };
 
@@ -92,9 +105,11 @@ struct ToAll {
   const T* d;
 
   template <class Lanes>
-  NEEDLE_INLINE Vec<T> operator()(Lanes lanes, int64_t at, int64_t) const {
+  NEEDLE_INLINE Vec<T> load(Lanes lanes, int64_t at) const {
     return lanes.template load<T>(d + at);
   }
+  NEEDLE_INLINE Vec<T> first(Vec<T> given, int64_t n) const { return first_lanes(given, n); }
+  NEEDLE_INLINE Vec<T> at(Vec<T> given, int64_t) const { return given; }
 };
 
 template <class T, class Pooling>
@@ -107,10 +122,9 @@ void pool(const PoolLayout& layout, const View& x, T padding, bool include_pad, 
 
 template <class T, class Share>
 void unpool(const PoolLayout& layout, const View& out, const Share& share) {
-  if (layout.channels_inner)
-    unpool_channels(layout, out.as<T>(), share);
-  else
-    unpool_rows(layout, out.as<T>(), share);
+  if (!layout.channels_inner) return unpool_rows(layout, out.as<T>(), share);
+  const bool apart = layout.h.kernel <= layout.h.stride && layout.w.kernel <= layout.w.stride;
+  (apart ? unpool_channels_apart<T, Share> : unpool_channels<T, Share>)(layout, out.as<T>(), share);
 }
 
 template <class T, class Position>

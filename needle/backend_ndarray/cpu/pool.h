@@ -30,6 +30,7 @@ struct PoolAxis {
     const int64_t reach = pixel + padding - kernel;
     return {reach < 0 ? 0 : reach / stride + 1, std::min(windows, (pixel + padding) / stride + 1)};
   }
+  bool is_tiled() const { return padding == 0 && kernel == stride && kernel * windows == size; }
   int64_t count(int64_t window, bool include_pad) const {  // what a mean is divided by
     const int64_t border = include_pad ? padding : 0, start = window * stride - padding;
     return std::min(start + kernel, size + border) - std::max(start, -border);
@@ -47,8 +48,16 @@ struct PoolLayout {
   int64_t windows() const { return images * channels * h.windows * w.windows; }
   int64_t grain(int64_t elements) const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements)); }
   int64_t phase_length() const { return w.windows + (w.kernel - 1) / w.stride + kLanes; }
+  int64_t columns_reached() const { return std::min(w.size, (w.windows - 1) * w.stride + w.kernel - w.padding); }
   std::vector<int64_t> tap_offsets() const;  // by kw: of window 0's pixel in a row that is taken apart
 };
+
+// body(lanes, channel) for vectors of channels; the last one overlaps the one before, which writes the same again.
+template <class Body>
+NEEDLE_INLINE void for_channels(int64_t channels, Body body) {
+  if (channels < kLanes) return body(FirstLanes{channels}, 0);
+  for (int64_t c = 0; c < channels; c += kLanes) body(AllLanes{}, std::min(c, channels - kLanes));
+}
 
 // A pooling is a functor: begin(first tap), then tap(state, pixels, k) for the taps on the image (and on padding, with
 // pixels that change nothing) and end_row(state) after each row of them, then finish(state, lanes, window, counts).
@@ -76,51 +85,42 @@ void pool_channels(const PoolLayout& g, const T* x, bool include_pad, const Pool
           }
           pooling.finish(state, lanes, i * row + wo * g.channels + c, Vec<T>(total));
         };
-        if (g.channels < kLanes) {
-          window(FirstLanes{g.channels}, 0);
-          continue;
-        }
-        for (int64_t c = 0; c < g.channels; c += kLanes)  // the last one overlaps the one before
-          window(AllLanes{}, std::min(c, g.channels - kLanes));
+        for_channels(g.channels, window);
       }
     }
   });
 }
 
-// body(column, its place in the phases, step, count), for each phase: columns that lie `step` apart go to neighbours.
-// `known` is the stride, where it is known to the compiler. Gives the number of columns that any window reaches.
-template <int known, class Body>
-NEEDLE_INLINE int64_t for_phases(const PoolAxis& w, int64_t length, Body body) {
-  const int64_t step = known ? known : w.stride;
-  const int64_t columns = std::min(w.size, (w.windows - 1) * step + w.kernel - w.padding);
-  for (int64_t phase = 0; phase < step; ++phase) {
-    const int64_t first = ((phase - w.padding) % step + step) % step;
-    body(first, phase * length + (first + w.padding) / step, step, (columns - first + step - 1) / step);
-  }
-  return columns;
+// Columns 0, stride, 2 * stride, ... of a row lie side by side, from begins[0] on, columns 1, 1 + stride, ... from
+// begins[1] on, and so on. `known` is the stride, where it is known to the compiler.
+inline std::vector<int64_t> phase_begins(const PoolLayout& g) {
+  std::vector<int64_t> begins;
+  for (int64_t j = g.w.padding; j < g.w.padding + g.w.stride; ++j)
+    begins.push_back(j % g.w.stride * g.phase_length() + j / g.w.stride);
+  return begins;
 }
 
 template <int known, class T>
-void take_apart(const PoolAxis& w, int64_t length, const T* __restrict row, T* __restrict phases) {
-  for_phases<known>(w, length, [&](int64_t column, int64_t place, int64_t step, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) phases[place + i] = row[column + i * step];
-  });
+void take_apart(const int64_t* begins, int64_t stride, int64_t columns, const T* __restrict row, T* __restrict phases) {
+  const int64_t step = known ? known : stride;
+  for (int64_t p = 0; p < std::min(step, columns); ++p)
+    for (int64_t i = 0; i * step + p < columns; ++i) phases[begins[p] + i] = row[i * step + p];
 }
 
 template <int known, class T>
-void put_together(const PoolAxis& w, int64_t length, const T* __restrict phases, T* __restrict row) {
-  const int64_t columns =
-      for_phases<known>(w, length, [&](int64_t column, int64_t place, int64_t step, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) row[column + i * step] = phases[place + i];
-      });
-  std::fill(row + columns, row + w.size, T(0));
+void put_together(const int64_t* begins, int64_t stride, int64_t columns, const T* __restrict phases,
+                  T* __restrict row) {
+  const int64_t step = known ? known : stride, whole = columns / step;
+  for (int64_t i = 0; i < whole; ++i)
+    for (int64_t p = 0; p < step; ++p) row[i * step + p] = phases[begins[p] + i];
+  for (int64_t p = 0; p < columns % step; ++p) row[whole * step + p] = phases[begins[p] + whole];
 }
 
 template <class T, class Pooling>
 void pool_rows(const PoolLayout& g, const T* x, T padding, bool include_pad, const Pooling& pooling) {
   const auto take = g.w.stride == 1 ? take_apart<1, T> : g.w.stride == 2 ? take_apart<2, T> : take_apart<0, T>;
-  const int64_t length = g.phase_length(), band = g.w.stride * length, plane = g.h.windows * g.w.windows;
-  const std::vector<int64_t> offsets = g.tap_offsets();
+  const int64_t band = g.w.stride * g.phase_length(), columns = g.columns_reached(), plane = g.h.windows * g.w.windows;
+  const std::vector<int64_t> offsets = g.tap_offsets(), begins = phase_begins(g);
   std::vector<Int<T>> first_taps(g.w.windows + kLanes, 0);
   std::vector<T> counts(g.w.windows + kLanes, T(1));
   for (int64_t wo = 0; wo < g.w.windows; ++wo) {
@@ -135,7 +135,7 @@ void pool_rows(const PoolLayout& g, const T* x, T padding, bool include_pad, con
       const Span rows = g.h.taps(ho);
       for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
         const int64_t row = image * g.h.size + ho * g.h.stride - g.h.padding + kh;
-        take(g.w, length, x + row * g.w.size, bands + kh * band);
+        take(begins.data(), g.w.stride, columns, x + row * g.w.size, bands + kh * band);
       }
       for (int64_t wo = 0; wo < g.w.windows; wo += kLanes) {
         auto state = pooling.begin(load(&first_taps[wo]) + Int<T>(rows.begin * g.w.kernel));
@@ -155,7 +155,7 @@ void pool_rows(const PoolLayout& g, const T* x, T padding, bool include_pad, con
   });
 }
 
-// Gradients: share(lanes, window, k) gives what windows pass to the pixel at their tap k.
+// Gradients: share.load(lanes, window) reads what windows have to give; share.at(that, k) is what their tap k gets.
 template <class T, class Share>
 void unpool_channels(const PoolLayout& g, T* out, const Share& share) {
   std::vector<Span> columns;
@@ -172,15 +172,43 @@ void unpool_channels(const PoolLayout& g, T* out, const Share& share) {
             const int64_t k = (h + g.h.padding - ho * g.h.stride) * g.w.kernel + w + g.w.padding;
             const int64_t window = (n * g.h.windows + ho) * g.w.windows;
             for (int64_t wo = holders.begin; wo < holders.end; ++wo)
-              sum += share(lanes, (window + wo) * g.channels + c, k - wo * g.w.stride);
+              sum += share.at(share.load(lanes, (window + wo) * g.channels + c), k - wo * g.w.stride);
           }
           lanes.store(out + (i * g.w.size + w) * g.channels + c, sum);
         };
-        if (g.channels < kLanes) {
-          pixel(FirstLanes{g.channels}, 0);
-          continue;
-        }
-        for (int64_t c = 0; c < g.channels; c += kLanes) pixel(AllLanes{}, std::min(c, g.channels - kLanes));
+        for_channels(g.channels, pixel);
+      }
+    }
+  });
+}
+
+// The same where no two windows overlap: each window writes its pixels.
+template <class T, class Share>
+void unpool_channels_apart(const PoolLayout& g, T* out, const Share& share) {
+  std::vector<Span> columns;
+  for (int64_t wo = 0; wo < g.w.windows; ++wo) columns.push_back(g.w.taps(wo));
+  const int64_t row = g.w.size * g.channels;
+  const bool gaps = !g.h.is_tiled() || !g.w.is_tiled();
+  parallel_for(g.images * g.h.windows, g.grain(g.h.stride * row), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t n = i / g.h.windows, ho = i % g.h.windows;
+      const int64_t top = ho * g.h.stride - g.h.padding;
+      if (gaps) {  // the rows from these windows' first to the next ones'
+        const int64_t first = ho == 0 ? 0 : top, last = ho + 1 == g.h.windows ? g.h.size : top + g.h.stride;
+        std::fill(out + (n * g.h.size + first) * row, out + (n * g.h.size + last) * row, T(0));
+      }
+      const Span rows = g.h.taps(ho);
+      for (int64_t wo = 0; wo < g.w.windows; ++wo) {
+        const Span taps = columns[wo];
+        T* corner = out + (n * g.h.size + top) * row + (wo * g.w.stride - g.w.padding) * g.channels;
+        for_channels(g.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+          const auto given = share.load(lanes, (i * g.w.windows + wo) * g.channels + c);
+          for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
+            T* pixels = corner + kh * row + c;
+            for (int64_t kw = taps.begin; kw < taps.end; ++kw)
+              lanes.store(pixels + kw * g.channels, share.at(given, kh * g.w.kernel + kw));
+          }
+        });
       }
     }
   });
@@ -189,13 +217,8 @@ void unpool_channels(const PoolLayout& g, T* out, const Share& share) {
 template <class T, class Share>
 void unpool_rows(const PoolLayout& g, T* out, const Share& share) {
   const auto put = g.w.stride == 1 ? put_together<1, T> : g.w.stride == 2 ? put_together<2, T> : put_together<0, T>;
-  const int64_t length = g.phase_length(), band = g.w.stride * length, all = g.windows();
-  const std::vector<int64_t> offsets = g.tap_offsets();
-  const Vec<T> lane_numbers = [] {
-    Vec<T> v(T(0));
-    for (int i = 0; i < kLanes; ++i) v.set(i, T(i));
-    return v;
-  }();
+  const int64_t band = g.w.stride * g.phase_length(), columns = g.columns_reached(), all = g.windows();
+  const std::vector<int64_t> offsets = g.tap_offsets(), begins = phase_begins(g);
   parallel_for(g.images * g.channels, g.grain(g.h.size * g.w.size), [&](int64_t begin, int64_t end) {
     T* phases = scratch_of<T>(1, band);
     for (int64_t i = begin * g.h.size; i < end * g.h.size; ++i) {
@@ -204,18 +227,20 @@ void unpool_rows(const PoolLayout& g, T* out, const Share& share) {
       const Span rows = g.h.holders(h);
       for (int64_t ho = rows.begin; ho < rows.end; ++ho) {
         const int64_t k = (h + g.h.padding - ho * g.h.stride) * g.w.kernel;
-        for (int64_t kw = g.w.kernel - 1; kw >= 0; --kw)  // a pixel's windows come from left to right
-          for (int64_t wo = 0; wo < g.w.windows; wo += kLanes) {
-            const int64_t at = (image * g.h.windows + ho) * g.w.windows + wo, n = g.w.windows - wo;
-            const Vec<T> given = n >= kLanes       ? share(AllLanes{}, at, k + kw)
-                                 : at + kLanes <= all ? select(lane_numbers < Vec<T>(T(n)),
-                                                               share(AllLanes{}, at, k + kw), Vec<T>(T(0)))
-                                                      : share(FirstLanes{n}, at, k + kw);
+        for (int64_t wo = 0; wo < g.w.windows; wo += kLanes) {
+          const int64_t at = (image * g.h.windows + ho) * g.w.windows + wo, n = g.w.windows - wo;
+          const auto given = n >= kLanes         ? share.load(AllLanes{}, at)
+                             : at + kLanes <= all ? share.first(share.load(AllLanes{}, at), n)
+                                                  : share.load(FirstLanes{n}, at);
+          for (int64_t kw = g.w.kernel - 1; kw >= 0; --kw) {  // a pixel's windows come from left to right
             T* to = phases + offsets[kw] + wo;
-            store(to, load(to) + given);
+            store(to, load(to) + share.at(given, k + kw));
           }
+        }
       }
-      put(g.w, length, phases, out + i * g.w.size);
+      T* row = out + i * g.w.size;
+      put(begins.data(), g.w.stride, columns, phases, row);
+      std::fill(row + columns, row + g.w.size, T(0));
     }
   });
 }
