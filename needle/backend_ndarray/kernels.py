@@ -94,6 +94,8 @@ def reduce_max(a: View, axes: Axes, out: View) -> None: ...  # NaN passes
 def reduce_min(a: View, axes: Axes, out: View) -> None: ...  # NaN passes
 def argmax(a: View, axis: int, out: View) -> None: ...  # the first maximum; NaN counts as one
 def cumsum(a: View, axis: int, out: View) -> None: ...  # out has a's shape
+def softmax(a: View, axis: int, out: View) -> None: ...  # out has a's shape; the maximum is subtracted first
+def log_softmax(a: View, axis: int, out: View) -> None: ...  # likewise
 def argsort(a: View, axis: int, out: View) -> None: ...  # out has a's shape; stable; NaN last
 
 

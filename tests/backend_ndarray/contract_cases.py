@@ -239,6 +239,8 @@ def reductions() -> Iterator[tuple[Any, ...]]:
             yield "argmax", (Arg(shape, layout, "rounded"), axis, out(kept(shape, (axis,)), dtype="int64"))
             yield "argsort", (Arg(shape, layout, "rounded"), axis, out(shape, dtype="int64"))
             yield "cumsum", (Arg(shape, layout, "wide"), axis, out(shape))
+            yield "softmax", (Arg(shape, layout), axis, out(shape))
+            yield "log_softmax", (Arg(shape, layout), axis, out(shape))
 
 
 def products() -> Iterator[tuple[Any, ...]]:

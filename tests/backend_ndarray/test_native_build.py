@@ -58,7 +58,7 @@ def test_a_wrong_number_of_threads_is_an_error(monkeypatch, threads):
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
-        ("linux-x86_64\nFAILED: no C++ compiler was found (c++)\n", r"no C\+\+ compiler was found \(c\+\+\), see .*log"),
+        ("linux-x86_64\nFAILED: no C++ compiler was found (c++)\n", r"no C\+\+ compiler was found \(c\+\+\), see"),
         ("linux-x86_64, Python 3.10.1\n", "none for this version of Python, see"),
         (None, "needle is used from a folder in which it was not installed"),
     ],
@@ -97,7 +97,7 @@ def test_without_a_compiler_needle_installs_and_the_device_says_why(tmp_path):
     assert "no C++ compiler was found (/nonexistent)" in log.read_text()
     assert re.search(
         r"DeviceError: cpu\(\) is not enabled: its kernels were not compiled \(no C\+\+ compiler was found "
-        rf"\(/nonexistent\), see {re.escape(str(log))}\); install g\+\+ or clang\+\+ and then needle again, or use cpu_n",
+        rf"\(/nonexistent\), see {re.escape(str(log))}\); install g\+\+ or clang\+\+ and then needle again, or use",
         done.stderr,
     )
 
@@ -141,6 +141,8 @@ def arguments(name, dtype):
         "argmax": (array(2, 3), 1, whole("int64", 2, 1)),
         "argsort": (array(2, 3), 1, whole("int64", 2, 3)),
         "cumsum": (array(2, 3), 1, array(2, 3)),
+        "softmax": (array(2, 3), 1, array(2, 3)),
+        "log_softmax": (array(2, 3), 1, array(2, 3)),
         "matmul": (array(2, 3), array(3, 4), array(2, 4)),
         "conv": (x, kernel, array(5), y, *conv),
         "conv_input_gradient": (y, kernel, x, *conv),

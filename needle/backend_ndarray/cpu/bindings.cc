@@ -8,7 +8,8 @@ namespace {
 using py::handle;
 
 void expect_float(const Call& call, const Argument& a) {
-  if (!a.is_float()) call.dtype_error(std::string(a.name) + " must be float32 or float64, not " + dtype_name(a.view.dtype));
+  if (a.is_float()) return;
+  call.dtype_error(std::string(a.name) + " must be float32 or float64, not " + dtype_name(a.view.dtype));
 }
 
 // Elementwise.
@@ -168,7 +169,24 @@ int parse_axis(const Call& call, handle axis, int ndim) {
   return axes[0];
 }
 
+// Kernels whose result has the shape and the dtype of their operand.
+void bind_along_axis(py::module_& m, const char* name, void (*kernel)(const View&, int, const View&), bool only_float) {
+  def(m, name, [=](handle a, handle axis, handle out) {
+    const Call call{name};
+    Argument x(call, "a", a), y = Argument::output(call, "out", out);
+    expect_same_dtype(call, x, y);
+    expect_same_shape(call, x, y);
+    if (only_float) expect_float(call, x);
+    int along = parse_axis(call, axis, x.view.ndim);
+    if (x.is_float()) x.separate_from(y);
+    dispatch(call, x.is_float(), x.size(), [&] { kernel(x.view, along, y.view); }, a, axis, out);
+  }, "a", "axis", "out");
+}
+
 void bind_along_axis(py::module_& m) {
+  bind_along_axis(m, "cumsum", cumsum, false);
+  bind_along_axis(m, "softmax", softmax, true);
+  bind_along_axis(m, "log_softmax", log_softmax, true);
   def(m, "argmax", [](handle a, handle axis, handle out) {
     const Call call{"argmax"};
     Argument x(call, "a", a), y = Argument::output(call, "out", out);
@@ -179,15 +197,6 @@ void bind_along_axis(py::module_& m) {
     call.expect(fits, "out must have a's shape, with length 1 along the axis");
     call.expect(x.size() > 0 || y.size() == 0, "there are no elements along the axis");
     dispatch(call, x.is_float(), x.size(), [&] { argmax(x.view, along, y.view); }, a, axis, out);
-  }, "a", "axis", "out");
-  def(m, "cumsum", [](handle a, handle axis, handle out) {
-    const Call call{"cumsum"};
-    Argument x(call, "a", a), y = Argument::output(call, "out", out);
-    expect_same_dtype(call, x, y);
-    expect_same_shape(call, x, y);
-    int along = parse_axis(call, axis, x.view.ndim);
-    if (x.is_float()) x.separate_from(y);
-    dispatch(call, x.is_float(), x.size(), [&] { cumsum(x.view, along, y.view); }, a, axis, out);
   }, "a", "axis", "out");
   def(m, "argsort", [](handle a, handle axis, handle out) {
     const Call call{"argsort"};

@@ -28,6 +28,8 @@ void copy(const View& a, const View& out);  // float32 and float64 in any combin
 // reduce.cc
 enum class Reduction { sum, max, min };
 void reduce(Reduction op, const View& a, const Axes& axes, const View& out);
+
+// scan.cc
 void argmax(const View& a, int axis, const View& out);  // out int64
 void cumsum(const View& a, int axis, const View& out);
 
@@ -43,7 +45,7 @@ void scatter_add(const View& a, const View& indices, const View& out);
 void matmul(const View& a, const View& b, const View& out);
 void matmul_tiled(const float* a, const float* b, float* out, int64_t m, int64_t n, int64_t p);
 
-// conv.cc, conv_gradients.cc, winograd.cc
+// conv.cc, conv_weight.cc
 enum class ConvAlgorithm { automatic, direct, winograd4 };
 void set_conv_algorithm(ConvAlgorithm algorithm);
 struct ConvSettings {
