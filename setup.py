@@ -99,7 +99,7 @@ class BuildKernels(build_ext):
                 (objects / isa).mkdir(parents=True, exist_ok=True)
                 for source in sources:
                     target = objects / isa / f"{source.stem}.o"
-                    if source.stem != "missing" and target.exists() and target.stat().st_mtime > max(newest, source.stat().st_mtime):
+                    if target.exists() and target.stat().st_mtime > max(newest, source.stat().st_mtime):
                         continue
                     flags = [*FLAGS, *ISA_FLAGS[isa], *_words("CXXFLAGS"), f"-DNEEDLE_MODULE=_cpu_{isa}", *includes]
                     jobs.append((isa, pool.submit(_output, [*command, *flags, "-c", str(source), "-o", str(target)])))
@@ -133,7 +133,8 @@ def _processors() -> int:
 def _output(command: list[str]) -> str:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{command[0]} stopped with exit code {done.returncode}\n{shlex.join(command)}\n{done.stdout}")
+        report = f"{shlex.join(command)}\n{done.stdout}"
+        raise RuntimeError(f"{command[0]} stopped with exit code {done.returncode}\n{report}")
     return done.stdout
 
 

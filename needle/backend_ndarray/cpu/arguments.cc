@@ -192,7 +192,8 @@ void Argument::separate_from(const Argument& out, bool one_by_one) {
 Number parse_number(py::handle object) {
   PyObject* o = object.ptr();
   if (PyFloat_CheckExact(o)) return {true, PyFloat_AS_DOUBLE(o)};
-  if (!PyLong_Check(o) && (PyObject_HasAttr(o, attributes().names[Attributes::handle]) || !PyNumber_Check(o))) return {};
+  const bool is_view = !PyLong_Check(o) && PyObject_HasAttr(o, attributes().names[Attributes::handle]);
+  if (is_view || !PyNumber_Check(o)) return {};
   double value = PyFloat_AsDouble(o);
   if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
   return {true, value};

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "arguments.h"
-#include "missing.h"
 
 namespace needle {
 
@@ -71,12 +70,7 @@ py::object reference(const Call& call, const Arguments&... arguments) {
 // Floating-point kernels are native; those of integers and bools are the reference's.
 template <class Kernel, class... Arguments>
 void dispatch(const Call& call, bool native, int64_t work, const Kernel& kernel, const Arguments&... arguments) {
-  if (native) {
-    try {
-      return run(work, kernel);
-    } catch (const Missing&) {
-    }
-  }
+  if (native) return run(work, kernel);
   reference(call, arguments...);
 }
 

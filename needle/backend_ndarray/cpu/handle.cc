@@ -186,8 +186,8 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 
-PyType_Spec spec = {"needle.backend_ndarray.ndarray_backend_cpu.Array", sizeof(Handle), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-                    slots};
+PyType_Spec spec = {"needle.backend_ndarray.ndarray_backend_cpu.Array", sizeof(Handle), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
 
 }  // namespace
 

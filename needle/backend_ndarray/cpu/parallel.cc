@@ -37,7 +37,7 @@ inline void pause() {
 #endif
 }
 
-// The pieces of one thread, on a cache line of its own. It takes them in order; when it has none left, it takes others'.
+// The pieces of one thread, on a cache line of its own. It takes them in order, and others' when it has none left.
 struct alignas(64) Share {
   std::atomic<int64_t> next{0};
   int64_t end = 0;

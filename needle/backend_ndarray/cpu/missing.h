@@ -1,4 +1,0 @@
-#pragma once
-namespace needle {
-struct Missing {};
-}  // namespace needle
