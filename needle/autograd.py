@@ -127,7 +127,7 @@ class Value:
         requires_grad = False
         for value in inputs:
             if not isinstance(value, Value):
-                raise DTypeError(_not_a_value(op, value))
+                raise not_a_tensor(type(op).__name__, "an input", value)
             requires_grad = requires_grad or value.requires_grad
         node = cls.__new__(cls)
         node.op, node.inputs, node._array = op, inputs, None
@@ -193,12 +193,20 @@ class Value:
         return self.op is None
 
 
-def _not_a_value(op: Op, value: object) -> str:
+def is_foreign(value: object) -> bool:
+    """Whether `value` belongs to a second copy of the package, imported under another name."""
+    names = [(base.__module__.split(".")[-1], base.__name__) for base in type(value).__mro__]
+    return ("autograd", "Value") in names and not isinstance(value, Value)
+
+
+def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
+    """Make the error for an argument called `name` that should be a Tensor."""
     kind = type(value)
-    text = f"{type(op).__name__}: expected a {Value.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}"
-    if kind.__name__ in ("Tensor", "Parameter", "TensorTuple"):
-        return f"{text}; the package was imported under two names, import it as `needle` only"
-    return f"{text}; wrap it in needle.Tensor"
+    twice = "the package was imported under two names, import it as `needle` only"
+    return DTypeError(
+        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}; "
+        f"{twice if is_foreign(value) else 'wrap it in needle.Tensor'}"
+    )
 
 
 class TensorTuple(Value):
@@ -506,7 +514,8 @@ class Tensor(Value):
         elif not self.requires_grad:
             raise GradientError(
                 f"backward: a tensor of shape {self.shape} without a graph cannot be differentiated; no input required "
-                "a gradient, or it was computed from a `.grad` that backward(create_graph=True) did not record"
+                "a gradient, or no_grad() was on, or it was computed from a `.grad`, which only "
+                "backward(create_graph=True) records"
             )
         call = BackwardCall(self, self._seed(out_grad, copy=not create_graph))
         found = _gradients_below(self, call._out_grad, create_graph, _Freed() if free_graph else None)

@@ -28,11 +28,11 @@ def grad(
         allow_unused: give None for an input that no output depends on, instead of raising GradientError.
 
     >>> import needle as ndl
-    >>> x = ndl.Tensor([2.0])
+    >>> x = ndl.Tensor([3.0])
     >>> (slope,) = ndl.grad(x**3, x, create_graph=True)
     >>> (curvature,) = ndl.grad(slope, x)
     >>> slope.numpy().tolist(), curvature.numpy().tolist()
-    ([12.0], [12.0])
+    ([27.0], [18.0])
     """
     outputs, inputs = _tensors("outputs", outputs), _tensors("inputs", inputs)
     seeds = tuple(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else (grad_outputs,)

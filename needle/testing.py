@@ -10,6 +10,7 @@ import numpy as np
 from needle.autograd import Tensor
 from needle.errors import DTypeError, GradientError
 from needle.gradients import grad
+from needle.ops.arguments import tensor
 
 Ndarray: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Function: TypeAlias = Callable[..., "Tensor | tuple[Tensor, ...]"]
@@ -40,15 +41,17 @@ def check_gradients(
         seed: of the weights and directions; NumPy's global generator is left alone.
 
     Raises:
-        DTypeError: an input is not float64; differences in float32 pass or fail by luck.
+        DTypeError: an input is no Tensor, or not float64; differences in float32 pass or fail by luck.
         GradientError: a gradient is wrong (it names the order, the input, the index, got and expected), or the function
-            has a kink or a tie at these inputs, or gives another value at each call.
+            has a kink or a tie at these inputs, or gives another value at each call, or no input requires a gradient.
 
     >>> import needle as ndl
     >>> check_gradients(lambda x, y: x * y.exp(), [ndl.Tensor([1.0, 2.0], dtype="float64") for _ in range(2)])
     """
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    checked = [index for index, x in enumerate(inputs) if x.requires_grad]
+    checked = [index for index, x in enumerate(inputs) if tensor("check_gradients", x, f"input {index}").requires_grad]
+    if not checked:
+        raise GradientError("check_gradients: no input requires a gradient; make one with requires_grad=True")
     for index in checked:
         if inputs[index].dtype != np.float64:
             raise DTypeError(

@@ -300,12 +300,13 @@ def test_compute_may_return_ndarrays_and_numbers():
 
 @pytest.mark.parametrize("argument", [np.ones(1), 3.0, [1.0]])
 def test_an_op_takes_only_tensors(argument):
-    with pytest.raises(DTypeError, match=r"Wrong: expected a needle.autograd.Tensor"):
+    with pytest.raises(DTypeError, match=r"Wrong: an input must be a needle.autograd.Tensor"):
         Wrong(None)(leaf(1.0), argument)
 
 
 def test_two_imports_of_the_package_are_recognised():
-    other = type("Tensor", (), {"__module__": "elsewhere.autograd"})()
+    value = type("Value", (), {"__module__": "elsewhere.autograd"})
+    other = type("Tensor", (value,), {"__module__": "elsewhere.autograd"})()
     with pytest.raises(TypeError, match=r"needle.autograd.Tensor, got a elsewhere.autograd.Tensor.*two names"):
         Wrong(None)(leaf(1.0), other)
 

@@ -20,8 +20,12 @@ def test_readme_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert README_BLOCKS
     program = "\n".join(block for block in README_BLOCKS if ">>>" not in block)
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
+    *losses, accuracy, first, second, cubes = output.getvalue().splitlines()
+    assert len(losses) == 20 and float(losses[-1].split()[-1]) < 0.5 * float(losses[0].split()[-1])
+    assert float(accuracy.split()[-1]) > 0.9
+    assert [first, second, cubes] == ["[27.]", "[18.]", "[ 3. 12.]"]
 
 
 def public(name):

@@ -81,6 +81,17 @@ def test_a_kink_of_the_gradient_is_named():
         check_gradients(lambda x: ndl.ops.relu(x) ** 2, tensor([0.0]))
 
 
+def test_inputs_that_require_no_gradient_check_nothing():
+    with pytest.raises(GradientError, match="no input requires a gradient"):
+        check_gradients(Scaled("an element"), ndl.rand(2, dtype="float64"))
+
+
+@pytest.mark.parametrize("wrong", [2.0, np.ones(1)])
+def test_inputs_are_tensors(wrong):
+    with pytest.raises(DTypeError, match="check_gradients: input 1 must be a"):
+        check_gradients(lambda a, b: a * b, [tensor([1.0]), wrong])
+
+
 def test_random_functions_are_refused():
     with pytest.raises(GradientError, match="another value at each call"):
         check_gradients(lambda x: x * ndl.rand(1, dtype="float64"), tensor([1.0]))

@@ -212,7 +212,7 @@ class Indexing(StridedArray):
 
     def __len__(self) -> int:
         if not self._shape:
-            raise TypeError("len: a 0-d array has no length")
+            raise DTypeError("len: an array of shape () has no length; use item()")
         return self._shape[0]
 
     def __iter__(self) -> Iterator[NDArray]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from needle.backend_ndarray.devices import BackendDevice
-from needle.backend_ndarray.dtypes import INT32, UINT8, DType
+from needle.backend_ndarray.dtypes import INT32, UINT8, DType, check_floating
 from needle.backend_ndarray.kernels import Axes, Pair
-from needle.backend_ndarray.layout import Shape, ordered_strides
+from needle.backend_ndarray.layout import Shape, ordered_strides, reduced_shapes
 from needle.backend_ndarray.ndarray import NDArray
 from needle.backend_ndarray.strided import check_devices
 from needle.errors import DTypeError, ShapeError
@@ -37,7 +37,7 @@ class PoolSettings(NamedTuple):
 def conv(x: NDArray, weight: NDArray, bias: NDArray | None, settings: ConvSettings) -> NDArray:
     """Give the convolution (N,Ho,Wo,O), Ho = (H + 2P - D*(K-1) - 1) // S + 1, plus the bias (O,) if there is one."""
     _check_together("conv", x, weight, *(() if bias is None else (bias,)))
-    _check_float("conv", x)
+    check_floating("conv", "the input", x.dtype)
     _check_axes("conv", "the input", x, "N,H,W,C")
     _check_axes("conv", "the weight", weight, "Kh,Kw,C/groups,O")
     _check_channels("conv", x.shape[3], weight.shape, settings.groups)
@@ -95,12 +95,17 @@ def conv_output_size(op: str, size: Sequence[int], kernel: Sequence[int], settin
     return height, width
 
 
-def _check_channels(op: str, channels: int, weight: Shape, groups: int) -> None:
-    if channels % groups or weight[3] % groups:
+def check_groups(op: str, inputs: int, outputs: int, groups: int) -> None:
+    """Raise ShapeError unless input and output channels can be cut into so many groups of one size."""
+    if inputs % groups or outputs % groups:
         raise ShapeError(
-            f"{op}: {channels} input and {weight[3]} output channels cannot be cut into {groups} groups; "
+            f"{op}: {inputs} input and {outputs} output channels cannot be cut into {groups} groups; "
             "groups must divide both"
         )
+
+
+def _check_channels(op: str, channels: int, weight: Shape, groups: int) -> None:
+    check_groups(op, channels, weight[3], groups)
     if channels != weight[2] * groups:
         times = f" in each of {groups} groups" if groups > 1 else ""
         raise ShapeError(f"{op}: the input has {channels} channels, the weight {weight} takes {weight[2]}{times}")
@@ -161,7 +166,7 @@ def avg_pool_gradient(d: NDArray, size: Pair, settings: PoolSettings, count_incl
 
 def _pooled(op: str, x: NDArray, settings: PoolSettings, ceil_mode: bool) -> Shape:
     """Give the shape of the result: (N,C,H,W) -> (N,C,Ho,Wo)."""
-    _check_float(op, x)
+    check_floating(op, "the input", x.dtype)
     _check_axes(op, "the input", x, "N,C,H,W")
     kernel, stride, padding = settings
     if any(p > k // 2 for p, k in zip(padding, kernel)):
@@ -192,10 +197,10 @@ def normalize(
     The variance is divided by the number of elements, and computed in a second pass. Without elements, nothing is
     computed and the statistics are zeros.
     """
-    _check_float("normalize", x)
+    check_floating("normalize", "the input", x.dtype)
     _check_together("normalize", x, *[a for a in (weight, bias) if a is not None])
     out = _empty(x.shape, x)
-    kept = tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)])
+    kept, _ = reduced_shapes(x.shape, axes)
     mean, variance = _empty(kept, x), _empty(kept, x)
     if x.size:
         x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, variance)
@@ -298,11 +303,6 @@ def _check_alike(op: str, arrays: tuple[NDArray, ...]) -> None:
 def _check_axes(op: str, name: str, a: NDArray, axes: str) -> None:
     if a.ndim != axes.count(",") + 1:
         raise ShapeError(f"{op}: {name} must have the axes {axes}, got shape {a.shape}")
-
-
-def _check_float(op: str, x: NDArray) -> None:
-    if x.dtype.kind != "f":
-        raise DTypeError(f"{op}: the input must be float32 or float64, got {x.dtype}; convert with astype")
 
 
 def _check_together(op: str, first: NDArray, *others: NDArray) -> None:

@@ -224,7 +224,10 @@ def matmul(a: View, b: View, out: View) -> None:
 
 
 def _for_blas(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Matrices whose rows or columns lie in one piece; NumPy multiplies others with plain loops, far slower."""
+    """Copy matrices of which neither rows nor columns lie in one piece.
+
+    NumPy 1.26 and 2.0 multiply those with plain loops: at 200 by 200, 30 times as slowly as a copy and BLAS together.
+    """
     rows, columns = x.strides[-2:]
     plain = (columns == x.itemsize and rows >= x.shape[-1] * x.itemsize) or (
         rows == x.itemsize and columns >= x.shape[-2] * x.itemsize

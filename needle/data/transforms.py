@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from needle.errors import OptionError, ShapeError
-from needle.ops.arguments import integer, number
+from needle.errors import ShapeError
+from needle.ops.arguments import fraction, integer
 
 
 class Transform:
@@ -30,8 +30,7 @@ class RandomFlipHorizontal(Transform):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= number("RandomFlipHorizontal", "p", self.p) <= 1:
-            raise OptionError(f"RandomFlipHorizontal: p = {self.p} is no probability; use a number from 0 to 1")
+        fraction("RandomFlipHorizontal", "p", self.p)
 
     def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         _check_image("RandomFlipHorizontal", x)

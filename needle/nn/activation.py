@@ -61,8 +61,8 @@ class LeakyReLU(Module):
 class ELU(Module):
     """x where it is positive, else alpha * (exp(x) - 1).
 
-    >>> ELU()(Tensor([0.0, 2.0])).numpy().tolist()
-    [0.0, 2.0]
+    >>> ELU()(Tensor([-100.0, 2.0])).numpy().tolist()
+    [-1.0, 2.0]
     """
 
     def __init__(self, alpha: float = 1.0) -> None:

@@ -9,6 +9,7 @@ from needle import init, ops
 from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.backend_ndarray.dtypes import as_floating
+from needle.backend_ndarray.layers import check_groups
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
 from needle.ops.arguments import PairLike, integer, pair, tensor
@@ -36,18 +37,15 @@ class _Conv(Module):
         self.in_channels = integer(name, "in_channels", in_channels, 1)
         self.out_channels = integer(name, "out_channels", out_channels, 1)
         self.groups = integer(name, "groups", groups, 1)
-        if in_channels % groups or out_channels % groups:
-            raise ShapeError(
-                f"{name}: {in_channels} input and {out_channels} output channels cannot be cut into {groups} groups; "
-                "groups must divide both"
-            )
+        check_groups(name, in_channels, out_channels, groups)
         pair(name, "kernel_size", kernel_size, 1)
         pair(name, "stride", stride, 1)
         pair(name, "dilation", dilation, 1)
         self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
 
     def _draw(self, channels: tuple[int, int], bias: bool, device: BackendDevice | None, dtype: Any) -> None:
-        kernel, dtype = pair("Conv", "kernel_size", self.kernel_size, 1), as_floating(dtype, type(self).__name__)
+        name = type(self).__name__
+        kernel, dtype = pair(name, "kernel_size", self.kernel_size, 1), as_floating(dtype, name)
         fan_in = self.in_channels // self.groups * math.prod(kernel)
         fan_out = self.out_channels // self.groups * math.prod(kernel)
         drawn = init.kaiming_uniform(fan_in, fan_out, shape=(*kernel, *channels), device=device, dtype=dtype)

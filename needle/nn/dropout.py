@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from needle import init
 from needle.autograd import Tensor
-from needle.errors import OptionError, ShapeError
+from needle.errors import ShapeError
 from needle.nn.module import Module
-from needle.ops.arguments import number, tensor
+from needle.ops.arguments import fraction, tensor
 
 
 class Dropout(Module):
@@ -23,19 +23,13 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        self.p = self._probability(p)
+        self.p = fraction(type(self).__name__, "p", p)
 
     def forward(self, x: Tensor) -> Tensor:
         return self._drop(x, tensor("Dropout", x, "the input").shape)
 
-    def _probability(self, p: float) -> float:
-        name = type(self).__name__
-        if not 0 <= number(name, "p", p) <= 1:
-            raise OptionError(f"{name}: p must be a probability between 0 and 1, got {p}")
-        return p
-
     def _drop(self, x: Tensor, mask_shape: Sequence[int]) -> Tensor:
-        p = self._probability(self.p)
+        p = fraction(type(self).__name__, "p", self.p)  # again, since it may have been set
         if not self.training or p == 0:
             return x
         mask = init.randb(*mask_shape, p=1 - p, device=x.device, dtype=x.dtype)

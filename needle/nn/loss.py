@@ -38,7 +38,7 @@ class CrossEntropyLoss(Module):
     def __init__(
         self,
         weight: Any = None,
-        ignore_index: int = -100,
+        ignore_index: int | None = None,
         label_smoothing: float = 0.0,
         reduction: str = "mean",
     ) -> None:

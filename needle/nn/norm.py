@@ -8,9 +8,9 @@ from needle import init, ops
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.backend_ndarray.dtypes import as_floating, as_ndarray
-from needle.errors import OptionError, ShapeError
+from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
-from needle.ops.arguments import integer, number, tensor
+from needle.ops.arguments import fraction, integer, tensor
 
 B = TypeVar("B", bound="BatchNorm1d")
 
@@ -48,9 +48,9 @@ class BatchNorm1d(_Norm):
         OptionError: a momentum outside 0..1, or (when called) an eps below 0.
 
     >>> layer = BatchNorm1d(1, momentum=0.5)
-    >>> y = layer(Tensor([[1.0], [3.0]]))
+    >>> y = layer(Tensor([[1.0], [5.0]]))
     >>> layer.running_mean.numpy().tolist(), layer.running_var.numpy().tolist()
-    ([1.0], [1.0])
+    ([1.5], [2.5])
     """
 
     _ndims: tuple[int, ...] = (2, 3)
@@ -67,10 +67,7 @@ class BatchNorm1d(_Norm):
         unbiased: bool = False,
     ) -> None:
         super().__init__(dim, eps, device, dtype)
-        name = type(self).__name__
-        if not 0 <= number(name, "momentum", momentum) <= 1:
-            raise OptionError(f"{name}: momentum must be between 0 and 1, got {momentum}")
-        self.momentum, self.unbiased = momentum, unbiased
+        self.momentum, self.unbiased = fraction(type(self).__name__, "momentum", momentum), unbiased
         self.running_mean: Tensor
         self.running_var: Tensor
         self.register_buffer("running_mean", init.zeros(dim, device=device, dtype=dtype))

@@ -8,7 +8,22 @@ from needle.nn.module import Module
 from needle.ops.arguments import PairLike
 
 
-class MaxPool2d(Module):
+class _Pool(Module):
+    """What both layers share: how their windows lie. The stride is the kernel size by default."""
+
+    def __init__(
+        self, kernel_size: PairLike, stride: PairLike | None = None, padding: PairLike = 0, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.padding, self.ceil_mode = kernel_size, padding, ceil_mode
+        self.stride = kernel_size if stride is None else stride
+
+    def extra_repr(self) -> str:
+        text = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return f"{text}, ceil_mode=True" if self.ceil_mode else text
+
+
+class MaxPool2d(_Pool):
     """Take the maximum of each window of (N,C,H,W); see `ops.max_pool2d`.
 
     `kernel_size`, `stride` (default: the kernel size) and `padding` are ints, or pairs for (height, width).
@@ -17,21 +32,11 @@ class MaxPool2d(Module):
     [[[[4.0]]]]
     """
 
-    def __init__(
-        self, kernel_size: PairLike, stride: PairLike | None = None, padding: PairLike = 0, ceil_mode: bool = False
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
-
     def forward(self, x: Tensor) -> Tensor:
         return ops.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode)
 
-    def extra_repr(self) -> str:
-        stride = self.kernel_size if self.stride is None else self.stride
-        return f"kernel_size={self.kernel_size}, stride={stride}, padding={self.padding}"
 
-
-class AvgPool2d(Module):
+class AvgPool2d(_Pool):
     """Take the mean of each window of (N,C,H,W); see `ops.avg_pool2d`.
 
     `kernel_size`, `stride` (default: the kernel size) and `padding` are ints, or pairs for (height, width).
@@ -48,16 +53,15 @@ class AvgPool2d(Module):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.count_include_pad = count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
     def extra_repr(self) -> str:
-        stride = self.kernel_size if self.stride is None else self.stride
-        return f"kernel_size={self.kernel_size}, stride={stride}, padding={self.padding}"
+        text = super().extra_repr()
+        return text if self.count_include_pad else f"{text}, count_include_pad=False"
 
 
 class GlobalAvgPool2d(Module):

@@ -75,8 +75,8 @@ def elu(a: Tensor, alpha: float = 1.0) -> Tensor:
     """Take a where it is positive, else alpha * (exp(a) - 1) (Clevert et al., 2015).
 
     >>> import needle as ndl
-    >>> elu(ndl.Tensor([0.0, 2.0])).numpy().tolist()
-    [0.0, 2.0]
+    >>> elu(ndl.Tensor([-100.0, 2.0]), alpha=0.5).numpy().tolist()
+    [-0.5, 2.0]
     """
     return ELU(number("elu", "alpha", alpha))(a)
 

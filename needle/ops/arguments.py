@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from needle import backend_ndarray as nd
-from needle.autograd import NDArray, Tensor
+from needle.autograd import NDArray, Tensor, not_a_tensor
 from needle.backend_ndarray.dtypes import Number, arithmetic_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError
 
 PairLike: TypeAlias = "int | tuple[int, int]"  # a number, or a pair for (height, width)
+AxesLike: TypeAlias = "int | Sequence[int] | None"  # None stands for all
 
 
 def number(op: str, name: str, value: Any) -> Number:
@@ -23,21 +25,34 @@ def number(op: str, name: str, value: Any) -> Number:
     return result
 
 
-def is_foreign(value: object) -> bool:
-    """Whether `value` is a Tensor of a second copy of the package, imported under another name."""
-    names = [(base.__module__.split(".")[-1], base.__name__) for base in type(value).__mro__]
-    return ("autograd", "Tensor") in names and not isinstance(value, Tensor)
+def not_negative(op: str, name: str, value: Any) -> Number:
+    """Give a number of at least 0 as a Python number, or raise."""
+    result = number(op, name, value)
+    if not result >= 0:
+        raise OptionError(f"{op}: {name} must be at least 0, got {value}")
+    return result
+
+
+def fraction(op: str, name: str, value: Any) -> Number:
+    """Give a number from 0 to 1 as a Python number, or raise."""
+    result = number(op, name, value)
+    if not 0 <= result <= 1:
+        raise OptionError(f"{op}: {name} must be between 0 and 1, got {value}")
+    return result
 
 
 def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
     """Give `value` back if it is a Tensor, else raise."""
-    if isinstance(value, Tensor):
-        return value
-    kind = type(value)
-    text = f"{op}: {name} must be a {Tensor.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}"
-    if is_foreign(value):
-        raise DTypeError(f"{text}; the package was imported under two names, import it as `needle` only")
-    raise DTypeError(f"{text}; wrap it in needle.Tensor")
+    if not isinstance(value, Tensor):
+        raise not_a_tensor(op, name, value)
+    return value
+
+
+def parameter(op: str, name: str, value: Any, shape: tuple[int, ...]) -> Tensor:
+    """Give `value` back if it is a Tensor of that shape, else raise."""
+    if tensor(op, value, name).shape != shape:
+        raise ShapeError(f"{op}: the {name} has shape {value.shape}; for this input it must be {shape}")
+    return value
 
 
 def constant(op: str, value: Any, like: Tensor) -> Tensor:

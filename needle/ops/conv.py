@@ -10,7 +10,7 @@ from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
 from needle.backend_ndarray.layers import ConvSettings
 from needle.errors import ShapeError
-from needle.ops.arguments import PairLike, integer, pair, promote, tensor
+from needle.ops.arguments import PairLike, integer, pair, parameter, promote, tensor
 from needle.ops.reduce import summation
 from needle.ops.shape import permute, reshape
 
@@ -230,7 +230,7 @@ def conv_transpose2d(
     size = _transposed_size(images.shape[2:], kernel.shape[2:], settings, extra)
     out = ConvInputGradient(settings, size)(permute(images, TO_NHWC), permute(kernel, TO_HWIO))
     if bias is not None:
-        out = out + _bias(name, bias, out.shape[3])
+        out = out + parameter(name, "bias", bias, out.shape[3:])
     return _like(x, permute(out, TO_NCHW))
 
 
@@ -247,12 +247,6 @@ def _transposed_size(
             f"{height, width}; use less padding"
         )
     return height, width
-
-
-def _bias(op: str, bias: Tensor, channels: int) -> Tensor:
-    if tensor(op, bias, "bias").shape != (channels,):
-        raise ShapeError(f"{op}: the bias has shape {bias.shape}; it must be ({channels},)")
-    return bias
 
 
 def _images(op: str, x: Tensor, name: str) -> Tensor:

@@ -10,7 +10,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray.dtypes import as_ndarray, check_floating
 from needle.errors import BoundsError, OptionError, ShapeError
-from needle.ops.arguments import constant, number, tensor
+from needle.ops.arguments import constant, fraction, number, tensor
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
 from needle.ops.shape import unsqueeze
@@ -68,7 +68,7 @@ class SoftmaxMinusOne(TensorOp):
 
 def _places(labels: Ndarray, axis: int) -> tuple[Ndarray, ...]:
     """Give the index that picks each row's element at its label along `axis`."""
-    places = list(np.indices(labels.shape, sparse=True))
+    places: list[Any] = list(np.indices(labels.shape, sparse=True))
     return (*places[:axis], labels, *places[axis:])
 
 
@@ -76,7 +76,7 @@ def cross_entropy(
     logits: Tensor,
     y: Any,
     weight: Any = None,
-    ignore_index: int = -100,
+    ignore_index: int | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -87,7 +87,7 @@ def cross_entropy(
         y: labels, of the logits' shape without the classes and of any dtype with whole values; or probabilities, of
             the logits' shape. A Tensor or an array; no gradient reaches it.
         weight: (C,), a factor for each class.
-        ignore_index: rows with this label count nowhere, whatever their logits. For labels only.
+        ignore_index: rows with this label (PyTorch's -100, say) count nowhere, whatever their logits. For labels only.
         reduction: "mean": over the rows, for labels each weighing what its class weighs (NaN over no rows); "sum";
             "none": each row's loss.
         label_smoothing: the share of each target, between 0 and 1, that is spread evenly over all classes.
@@ -103,7 +103,8 @@ def cross_entropy(
     [0.0, 1000.0]
     """
     name = "cross_entropy"
-    _check_options(reduction, label_smoothing)
+    _check_reduction(name, reduction)
+    label_smoothing = fraction(name, "label_smoothing", label_smoothing)
     axis = min(1, tensor(name, logits, "logits").ndim - 1)
     if axis < 0 or logits.shape[axis] == 0:
         raise ShapeError(
@@ -113,11 +114,12 @@ def cross_entropy(
     weights, y = _weights(weight, logits.shape[axis]).astype(logits.dtype), as_ndarray(name, y)
     per_class = (-1, *[1] * (logits.ndim - axis - 1))
     if y.shape == logits.shape:
-        if ignore_index != -100:
+        if ignore_index is not None:
             raise OptionError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
         target, counted, count = y.astype(logits.dtype), np.array(True), y.size / y.shape[axis]
     else:
-        labels, row_counts = _labels(y, number(name, "ignore_index", ignore_index), logits, axis)
+        ignored = None if ignore_index is None else number(name, "ignore_index", ignore_index)
+        labels, row_counts = _labels(y, ignored, logits, axis)
         row_weights, counted = weights[labels] * row_counts, np.expand_dims(row_counts, axis)
         count = float(row_weights.sum(dtype=np.float64))
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
@@ -159,7 +161,7 @@ def _like(logits: Tensor, values: Ndarray) -> NDArray:
     return nd.array(values, dtype=logits.dtype, device=logits.device)
 
 
-def _labels(y: Ndarray, ignore_index: float, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
+def _labels(y: Ndarray, ignored: float | None, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
     """Give the labels as integers, 0 where they do not count, and whether they count."""
     shape, classes = logits.shape, logits.shape[axis]
     if y.shape != shape[:axis] + shape[axis + 1 :]:
@@ -167,7 +169,7 @@ def _labels(y: Ndarray, ignore_index: float, logits: Tensor, axis: int) -> tuple
             f"cross_entropy: y of shape {y.shape} does not fit logits {shape}; give labels of shape "
             f"{shape[:axis] + shape[axis + 1 :]} or probabilities of shape {shape}"
         )
-    counted = np.asarray(y != ignore_index)
+    counted = np.ones(y.shape, bool) if ignored is None else np.asarray(y != ignored)
     astray = counted & ~((y >= 0) & (y < classes) & (y == np.floor(y)))
     if astray.any():
         place = tuple(np.argwhere(astray)[0].tolist())
@@ -184,12 +186,6 @@ def _weights(weight: Any, classes: int) -> Ndarray:
     if weights.shape != (classes,):
         raise ShapeError(f"cross_entropy: weight has shape {weights.shape}; one factor per class is {(classes,)}")
     return weights
-
-
-def _check_options(reduction: str, label_smoothing: float) -> None:
-    _check_reduction("cross_entropy", reduction)
-    if not 0 <= number("cross_entropy", "label_smoothing", label_smoothing) <= 1:
-        raise OptionError(f"cross_entropy: label_smoothing must be between 0 and 1, got {label_smoothing}")
 
 
 def _check_reduction(op: str, reduction: str) -> None:

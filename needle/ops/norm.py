@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.backend_ndarray import layers
-from needle.errors import DTypeError, OptionError, ShapeError
+from needle.backend_ndarray.dtypes import check_floating
+from needle.errors import ShapeError
 from needle.gradients import differentiate
-from needle.ops.arguments import integer, number, promote, tensor
+from needle.ops.arguments import integer, not_negative, parameter, promote, tensor
 from needle.ops.reduce import mean, summation
 from needle.ops.shape import reshape
 
@@ -24,7 +25,7 @@ class Normalize(TensorOp):
         shape: the shape in which x is seen.
         axes: the axes of that shape, ascending, over which mean and variance are taken.
         parameter_shape: the shape in which weight and bias are seen; it broadcasts to `shape`.
-        eps: what is added to the variance. That one is divided by the number of elements, and taken in a second pass.
+        eps: what is added to the variance, which is divided by the number of elements, and taken in a second pass.
         on_statistics: called, where there are elements, with mean, variance and number of elements once computed.
     """
 
@@ -132,7 +133,7 @@ def batch_norm(
         )
     inputs = _with_parameters(name, x, weight, bias, (shape[1],))
     spread = (1, shape[1], *[1] * (x.ndim - 2))
-    return Normalize(shape, axes, spread, _eps(name, eps), on_statistics)(*inputs)
+    return Normalize(shape, axes, spread, not_negative(name, "eps", eps), on_statistics)(*inputs)
 
 
 def batch_norm_inference(
@@ -154,12 +155,12 @@ def batch_norm_inference(
     """
     name = "batch_norm_inference"
     channels = _channels_first(name, x)[1]
-    scale = (_parameter(name, "variance", variance, (channels,)) + _eps(name, eps)) ** -0.5
+    scale = (parameter(name, "variance", variance, (channels,)) + not_negative(name, "eps", eps)) ** -0.5
     if weight is not None:
-        scale = scale * _parameter(name, "weight", weight, (channels,))
+        scale = scale * parameter(name, "weight", weight, (channels,))
     spread = (channels, *[1] * (x.ndim - 2))
-    out = (x - reshape(_parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
-    return out if bias is None else out + reshape(_parameter(name, "bias", bias, (channels,)), spread)
+    out = (x - reshape(parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
+    return out if bias is None else out + reshape(parameter(name, "bias", bias, (channels,)), spread)
 
 
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
@@ -175,7 +176,8 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
         raise ShapeError(f"{name}: cannot normalise an input of shape {x.shape} over its last {last} axes")
     lead, normalized = x.ndim - last, x.shape[x.ndim - last :]
     inputs = _with_parameters(name, x, weight, bias, normalized)
-    return Normalize(x.shape, tuple(range(lead, x.ndim)), (*[1] * lead, *normalized), _eps(name, eps))(*inputs)
+    axes, spread = tuple(range(lead, x.ndim)), (*[1] * lead, *normalized)
+    return Normalize(x.shape, axes, spread, not_negative(name, "eps", eps))(*inputs)
 
 
 def group_norm(
@@ -197,7 +199,7 @@ def group_norm(
     groups = (num_groups, channels // num_groups)
     axes = tuple(range(2, x.ndim + 1))
     spread = (1, *groups, *[1] * len(image))
-    return Normalize((batch, *groups, *image), axes, spread, _eps(name, eps))(*inputs)
+    return Normalize((batch, *groups, *image), axes, spread, not_negative(name, "eps", eps))(*inputs)
 
 
 def _channels_first(op: str, x: Tensor) -> tuple[int, ...]:
@@ -213,19 +215,6 @@ def _with_parameters(
     if weight is None and bias is not None:
         raise ShapeError(f"{op}: a bias needs a weight beside it; give a weight of ones")
     given = [(name, a) for name, a in (("weight", weight), ("bias", bias)) if a is not None]
-    inputs = promote(x, *[_parameter(op, name, a, shape) for name, a in given])
-    if inputs[0].dtype.kind != "f":
-        raise DTypeError(f"{op}: the input must be float32 or float64, got {x.dtype}; convert with astype")
+    inputs = promote(x, *[parameter(op, name, a, shape) for name, a in given])
+    check_floating(op, "the input", inputs[0].dtype)
     return inputs
-
-
-def _eps(op: str, eps: float) -> float:
-    if not number(op, "eps", eps) >= 0:
-        raise OptionError(f"{op}: eps must be at least 0, got {eps}")
-    return eps
-
-
-def _parameter(op: str, name: str, a: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if tensor(op, a, name).shape != shape:
-        raise ShapeError(f"{op}: the {name} has shape {a.shape}; for this input it must be {shape}")
-    return a

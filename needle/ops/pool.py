@@ -144,9 +144,7 @@ def global_avg_pool2d(x: Tensor) -> Tensor:
     >>> global_avg_pool2d(ndl.Tensor([[[[1.0, 2.0], [3.0, 6.0]]]])).numpy().tolist()
     [[[[3.0]]]]
     """
-    if 0 in images("global_avg_pool2d", x).shape[2:]:
-        raise ShapeError(f"global_avg_pool2d: the images of the input {x.shape} have no pixels")
-    return mean(x, (2, 3), keepdims=True)
+    return mean(_with_pixels("global_avg_pool2d", x), (2, 3), keepdims=True)
 
 
 def adaptive_avg_pool2d(x: Tensor, output_size: PairLike) -> Tensor:
@@ -160,12 +158,16 @@ def adaptive_avg_pool2d(x: Tensor, output_size: PairLike) -> Tensor:
     """
     name = "adaptive_avg_pool2d"
     sizes = pair(name, "output_size", output_size, 1)
-    if 0 in images(name, x).shape[2:]:
-        raise ShapeError(f"{name}: the images of the input {x.shape} have no pixels")
-    if x.shape[2] % sizes[0] == 0 and x.shape[3] % sizes[1] == 0:
+    if _with_pixels(name, x).shape[2] % sizes[0] == 0 and x.shape[3] % sizes[1] == 0:
         return avg_pool2d(x, (x.shape[2] // sizes[0], x.shape[3] // sizes[1]))
     for axis, size in zip((2, 3), sizes):
         x = weighted_taps(x, axis, *_even_taps(x.shape[axis], size))
+    return x
+
+
+def _with_pixels(op: str, x: Tensor) -> Tensor:
+    if 0 in images(op, x).shape[2:]:
+        raise ShapeError(f"{op}: the images of the input {x.shape} have no pixels, and so no mean")
     return x
 
 

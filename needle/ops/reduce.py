@@ -7,41 +7,39 @@ reduced axes stay, with length 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import as_axes, normalize_axes
-from needle.ops.arguments import number, tensor
+from needle.backend_ndarray.layout import as_axes, normalize_axes, reduced_shapes
+from needle.ops.arguments import AxesLike, number, tensor
 from needle.ops.cast import astype
 from needle.ops.comparison import equal, not_equal
 from needle.ops.selection import masked_fill
 from needle.ops.shape import broadcast_to, flip, reshape
 
-Axes = int | Sequence[int] | None
 
+class Reduction(TensorOp):
+    """What reductions share: their axes, and the way back to the shape that was reduced."""
 
-class _Reduction(TensorOp):
-    def __init__(self, axes: Axes = None, keepdims: bool = False) -> None:
+    def __init__(self, axes: AxesLike = None, keepdims: bool = False) -> None:
         self.axes, self.keepdims = as_axes(type(self).__name__, axes), keepdims
 
-    def _spread(self, reduced: Tensor, shape: tuple[int, ...]) -> Tensor:
+    def spread(self, reduced: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Give every element of `shape` the value of `reduced` that it went into."""
-        axes = normalize_axes(self.axes, len(shape), type(self).__name__)
-        kept = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+        kept, _ = reduced_shapes(shape, normalize_axes(self.axes, len(shape), type(self).__name__))
         return broadcast_to(reduced if reduced.shape == kept else reshape(reduced, kept), shape)
 
 
-class Summation(_Reduction):
+class Summation(Reduction):
     """The sum over axes; each summand takes the whole gradient."""
 
     def compute(self, a: NDArray) -> NDArray:
         return a.sum(axis=self.axes, keepdims=self.keepdims)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        return self._spread(out_grad, node.inputs[0].shape)
+        return self.spread(out_grad, node.inputs[0].shape)
 
 
-def summation(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
+def summation(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
     """Sum over axes. float32 is summed with the care that long sums need.
 
     >>> import needle as ndl
@@ -51,18 +49,18 @@ def summation(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
     return Summation(axes, keepdims)(a)
 
 
-def mean(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
+def mean(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
     """Average over axes: Summation, DivScalar. NaN over no elements.
 
     >>> import needle as ndl
     >>> mean(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), axes=1).numpy().tolist()
     [1.5, 3.5]
     """
-    count = math.prod(a.shape[axis] for axis in normalize_axes(axes, tensor("mean", a).ndim, "mean"))
+    count = _count("mean", a, axes)
     return summation(a, axes, keepdims) / count
 
 
-def var(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
+def var(a: Tensor, axes: AxesLike = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """Take the variance over axes, in two passes: the sum of squared distances from the mean over (n - correction).
 
     With the default this is NumPy's; `correction=1` gives the unbiased estimate, PyTorch's default.
@@ -71,19 +69,24 @@ def var(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 
     >>> var(ndl.Tensor([1.0, 2.0, 3.0, 4.0])).numpy().tolist()
     1.25
     """
-    count = math.prod(a.shape[axis] for axis in normalize_axes(axes, tensor("var", a).ndim, "var"))
+    count = _count("var", a, axes) - number("var", "correction", correction)
     centered = a - mean(a, axes, keepdims=True)
-    return summation(centered * centered, axes, keepdims) / (count - number("var", "correction", correction))
+    return summation(centered * centered, axes, keepdims) / count
 
 
-class _Extremum(_Reduction):
+def _count(op: str, a: Tensor, axes: AxesLike) -> int:
+    """Give how many elements go into one result."""
+    return math.prod([a.shape[axis] for axis in normalize_axes(axes, tensor(op, a).ndim, op)])
+
+
+class _Extremum(Reduction):
     """A maximum or minimum. Equal ones share the gradient evenly; a NaN gets none."""
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         a = node.inputs[0]
-        best = self._spread(node, a.shape)
+        best = self.spread(node, a.shape)
         count = summation(astype(equal(a, best), out_grad.dtype), self.axes, self.keepdims)
-        return masked_fill(self._spread(out_grad / count, a.shape), not_equal(a, best), 0)
+        return masked_fill(self.spread(out_grad / count, a.shape), not_equal(a, best), 0)
 
 
 class Max(_Extremum):
@@ -93,7 +96,7 @@ class Max(_Extremum):
         return a.max(axis=self.axes, keepdims=self.keepdims)
 
 
-def max(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
+def max(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
     """Take the largest over axes. NaN passes; equal ones share the gradient evenly. No elements to choose from raise.
 
     >>> import needle as ndl
@@ -110,7 +113,7 @@ class Min(_Extremum):
         return a.min(axis=self.axes, keepdims=self.keepdims)
 
 
-def min(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
+def min(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
     """Take the smallest over axes. NaN passes; equal ones share the gradient evenly. No elements to choose from raise.
 
     >>> import needle as ndl
@@ -131,7 +134,7 @@ def argmax(a: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     """
     positions = tensor("argmax", a).realize_cached_data().argmax(axis)
     if keepdims:
-        positions = positions.reshape([1 if axis is None or i == axis % a.ndim else n for i, n in enumerate(a.shape)])
+        positions = positions.reshape(reduced_shapes(a.shape, normalize_axes(axis, a.ndim, "argmax"))[0])
     return Tensor.make_const(positions)
 
 

@@ -9,7 +9,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray.layout import as_axes, as_shape, normalize_axes, normalize_axis
 from needle.errors import ShapeError
-from needle.ops.arguments import integer, tensor
+from needle.ops.arguments import AxesLike, integer, tensor
 
 
 class Transpose(TensorOp):
@@ -98,7 +98,7 @@ def reshape(a: Tensor, shape: int | Sequence[int]) -> Tensor:
     return Reshape(tuple(shape) if isinstance(shape, Iterable) else shape)(tensor("reshape", a))
 
 
-def squeeze(a: Tensor, axes: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(a: Tensor, axes: AxesLike = None) -> Tensor:
     """Drop axes of length 1: all of them, or those named, which must have length 1. Recorded as Reshape.
 
     >>> import needle as ndl
@@ -168,7 +168,7 @@ def sum_to(a: Tensor, shape: tuple[int, ...]) -> Tensor:
 class Flip(TensorOp):
     """a backwards along the axes."""
 
-    def __init__(self, axes: int | Sequence[int] | None) -> None:
+    def __init__(self, axes: AxesLike) -> None:
         self.axes = as_axes("flip", axes)
 
     def compute(self, a: NDArray) -> NDArray:
@@ -178,7 +178,7 @@ class Flip(TensorOp):
         return flip(out_grad, self.axes)
 
 
-def flip(a: Tensor, axes: int | Sequence[int] | None) -> Tensor:
+def flip(a: Tensor, axes: AxesLike) -> Tensor:
     """Reverse the order along the axes.
 
     >>> import needle as ndl
@@ -196,7 +196,7 @@ def _within(axes: Sequence[int] | None, ndim: int) -> set[int]:
 class Dilate(TensorOp):
     """Put `dilation` zeros after every element along the axes."""
 
-    def __init__(self, axes: int | Sequence[int] | None, dilation: int) -> None:
+    def __init__(self, axes: AxesLike, dilation: int) -> None:
         self.axes, self.dilation = as_axes("dilate", axes), dilation
 
     def compute(self, a: NDArray) -> NDArray:
@@ -210,7 +210,7 @@ class Dilate(TensorOp):
         return undilate(out_grad, self.axes, self.dilation)
 
 
-def dilate(a: Tensor, axes: int | Sequence[int] | None, dilation: int) -> Tensor:
+def dilate(a: Tensor, axes: AxesLike, dilation: int) -> Tensor:
     """Put `dilation` zeros after every element along the axes: a length of n becomes n * (dilation + 1).
 
     Axes out of range are ignored.
@@ -225,7 +225,7 @@ def dilate(a: Tensor, axes: int | Sequence[int] | None, dilation: int) -> Tensor
 class UnDilate(TensorOp):
     """Keep every (dilation + 1)-th element along the axes."""
 
-    def __init__(self, axes: int | Sequence[int] | None, dilation: int) -> None:
+    def __init__(self, axes: AxesLike, dilation: int) -> None:
         self.axes, self.dilation = as_axes("undilate", axes), dilation
 
     def compute(self, a: NDArray) -> NDArray:
@@ -236,7 +236,7 @@ class UnDilate(TensorOp):
         return dilated if dilated.shape == shape else dilated[tuple([slice(n) for n in shape])]
 
 
-def undilate(a: Tensor, axes: int | Sequence[int] | None, dilation: int) -> Tensor:
+def undilate(a: Tensor, axes: AxesLike, dilation: int) -> Tensor:
     """Keep every (dilation + 1)-th element along the axes, beginning with the first: the inverse of `dilate`.
 
     Axes out of range are ignored.

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.layout import as_axes, normalize_axes, normalize_axis
-from needle.ops.arguments import tensor
+from needle.backend_ndarray.layout import normalize_axes, normalize_axis, reduced_shapes
+from needle.ops.arguments import AxesLike, tensor
 from needle.ops.elementwise import exp
-from needle.ops.reduce import summation
-from needle.ops.shape import reshape
-
-Axes = int | Sequence[int] | None
+from needle.ops.reduce import Reduction, summation
 
 
-class LogSumExp(TensorOp):
-    """log(sum(exp(a))) over axes."""
-
-    def __init__(self, axes: Axes = None, keepdims: bool = False) -> None:
-        self.axes, self.keepdims = as_axes("logsumexp", axes), keepdims
+class LogSumExp(Reduction):
+    """log(sum(exp(a))) over axes; its slope is exp(a - out), the softmax."""
 
     def compute(self, a: NDArray) -> NDArray:
         axes = normalize_axes(self.axes, a.ndim, "logsumexp")
         top = a.max(axes, keepdims=True)
         top = nd.where(top - top == 0, top, 0)  # an infinite maximum is not subtracted: inf - inf is NaN
         out = (a - top).exp().sum(axes, keepdims=True).log() + top
-        return out if self.keepdims else out.reshape([n for axis, n in enumerate(a.shape) if axis not in axes])
+        return out if self.keepdims else out.reshape(reduced_shapes(a.shape, axes)[1])
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         a = node.inputs[0]
-        axes = normalize_axes(self.axes, a.ndim, "logsumexp")
-        kept = [1 if axis in axes else n for axis, n in enumerate(a.shape)]
-        return reshape(out_grad, kept) * exp(a - reshape(node, kept))
+        return self.spread(out_grad, a.shape) * exp(a - self.spread(node, a.shape))
 
 
-def logsumexp(a: Tensor, axes: Axes = None, keepdims: bool = False) -> Tensor:
+def logsumexp(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
     """Take log(sum(exp(a))) over axes (all of them, an int or several), without overflow.
 
     Infinities stand: one inf gives inf, nothing but -inf gives -inf. There the gradient is NaN, as inf - inf is.

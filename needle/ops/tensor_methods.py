@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from needle.autograd import NDArray, Tensor, TensorTuple
+from needle.autograd import NDArray, Tensor, TensorTuple, is_foreign
 from needle.backend_ndarray.dtypes import as_number
 from needle.ops import cast, comparison, elementwise, indexing, linalg, reduce, selection, shape, transfer, tuples
 from needle.ops.activation import relu, sigmoid, tanh
-from needle.ops.arguments import constant, is_foreign, promote
+from needle.ops.arguments import constant, promote
 
 
 def _operator(scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]) -> Callable[..., Any]:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 
 from needle.autograd import Tensor
-from needle.errors import OptionError
-from needle.ops.arguments import number, tensor
+from needle.ops.arguments import not_negative, tensor
 
 
 def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
@@ -29,8 +28,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
     >>> p.grad.numpy().round(4).tolist()
     [0.6, 0.8]
     """
-    if not number("clip_grad_norm", "max_norm", max_norm) >= 0:
-        raise OptionError(f"clip_grad_norm: max_norm must be at least 0, got {max_norm}")
+    max_norm = not_negative("clip_grad_norm", "max_norm", max_norm)
     listed = [params] if isinstance(params, Tensor) else params
     params = dict.fromkeys([tensor("clip_grad_norm", p, "a parameter") for p in listed])
     with_grad = [(p, p.grad.detach()) for p in params if p.grad is not None]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from needle.errors import DTypeError, OptionError, ShapeError
-from needle.ops.arguments import integer, number
+from needle.ops.arguments import fraction, integer, number
 from needle.optim.optimizer import Optimizer
 
 Values = dict[str, float]  # hyperparameters by name
@@ -107,8 +107,12 @@ class MultiStepLR(LRScheduler):
 
     >>> from needle import nn, optim
     >>> opt = optim.SGD([nn.Parameter([1.0])], lr=1.0)
-    >>> MultiStepLR(opt, [2, 4]).get_last_lr()
-    [1.0]
+    >>> schedule, rates = MultiStepLR(opt, milestones=[2, 3]), []
+    >>> for _ in range(4):
+    ...     rates.append(round(opt.lr, 6))
+    ...     schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.1, 0.01]
     """
 
     def __init__(
@@ -239,30 +243,20 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
-            total_steps = epochs * steps_per_epoch
-        self.total_steps = integer("OneCycleLR", "total_steps", total_steps, 1)
-        if not 0 <= number("OneCycleLR", "pct_start", pct_start) <= 1:
-            raise OptionError(f"OneCycleLR: pct_start must lie between 0 and 1, got {pct_start}")
+        self.total_steps = _cycle_length(total_steps, epochs, steps_per_epoch)
         if anneal_strategy not in _ANNEAL:
             raise OptionError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.anneal_strategy = anneal_strategy
-        defaults = _optimizer("OneCycleLR", optimizer).defaults
-        momentum = next((name for name in ("momentum", "beta1") if name in defaults), None)
-        if cycle_momentum and momentum is None:
-            raise OptionError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
-        self._momentum = momentum if cycle_momentum else None
+        self._momentum = _momentum_name(_optimizer("OneCycleLR", optimizer)) if cycle_momentum else None
         groups = len(optimizer.param_groups)
         self.max_lrs = _per_group("max_lr", max_lr, groups)
-        momenta = (_per_group("max_momentum", max_momentum, groups), _per_group("base_momentum", base_momentum, groups))
-        self.max_momenta, self.base_momenta = momenta
+        self.max_momenta = _per_group("max_momentum", max_momentum, groups)
+        self.base_momenta = _per_group("base_momentum", base_momentum, groups)
         for name, factor in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
             if not number("OneCycleLR", name, factor) > 0:
                 raise OptionError(f"OneCycleLR: {name} must be above 0, got {factor}")
         self.div_factor, self.final_div_factor = div_factor, final_div_factor
-        up = pct_start * self.total_steps - 1
+        up = fraction("OneCycleLR", "pct_start", pct_start) * self.total_steps - 1
         self._ends = [up, 2 * up, self.total_steps - 1.0][0 : 3 : 1 if three_phase else 2]
         if last_epoch == -1:
             for group, peak in zip(optimizer.param_groups, self.max_lrs, strict=True):
@@ -360,6 +354,22 @@ def _cosine(start: float, end: float, done: float) -> float:
 
 
 _ANNEAL = {"linear": _linear, "cos": _cosine}
+
+
+def _cycle_length(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
+    if total_steps is None:
+        if epochs is None or steps_per_epoch is None:
+            raise OptionError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
+        total_steps = epochs * steps_per_epoch
+    return integer("OneCycleLR", "total_steps", total_steps, 1)
+
+
+def _momentum_name(optimizer: Optimizer) -> str:
+    """Give the name of the hyperparameter that goes the other way."""
+    for name in ("momentum", "beta1"):
+        if name in optimizer.defaults:
+            return name
+    raise OptionError("OneCycleLR: the optimizer has neither momentum nor beta1; set cycle_momentum=False")
 
 
 def _per_group(name: str, value: float | Sequence[float], groups: int) -> list[float]:

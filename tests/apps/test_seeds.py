@@ -18,6 +18,7 @@ def test_every_seed_and_the_summary_are_printed(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # two minutes on an idle machine
 def test_the_defaults_learn_the_digits_with_ten_seeds():
     accuracies = seeds.main([])
     assert len(accuracies) == 10

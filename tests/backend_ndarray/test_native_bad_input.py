@@ -299,9 +299,9 @@ def odd_arguments():
     """Things that are no arguments, or seldom the right ones."""
     a = full(2, 3)
     return [
-        None, 0, -1, 2**31, 2**70, 0.5, float("nan"), True, "a", b"", (), (0,), (1, 1), (-1, 2**40), [None], [a], [],
-        {}, a, full(0, 3), full(1, 4, 4, 2), full(2, 3, dtype="int32"), full(3, dtype="bool"),
-        full(5, dtype="float64"), view(a, offset=5), view(a, shape=(HUGE, 3), strides=(0, 1)), a.T, a.broadcast_to((4, 2, 3)),
+        None, 0, -1, 2**31, 2**70, 0.5, float("nan"), True, "a", b"", (), (0,), (1, 1), (-1, 9**9), [None], [a], [], {},
+        a, full(0, 3), full(1, 4, 4, 2), full(2, 3, dtype="int32"), full(3, dtype="bool"), full(5, dtype="float64"),
+        view(a, offset=5), view(a, shape=(HUGE, 3), strides=(0, 1)), a.T, a.broadcast_to((4, 2, 3)),
         SimpleNamespace(_handle=a._handle), np.zeros(3), a._handle, ndl.cpu_numpy().zeros(2, 3),
     ]  # fmt: skip
 

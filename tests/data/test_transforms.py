@@ -48,7 +48,7 @@ def test_reprs_name_the_setting():
 
 
 def test_wrong_settings_raise():
-    with pytest.raises(ndl.OptionError, match=r"p = 1\.5 is no probability"):
+    with pytest.raises(ndl.OptionError, match=r"RandomFlipHorizontal: p must be between 0 and 1, got 1\.5"):
         RandomFlipHorizontal(1.5)
     with pytest.raises(ndl.DTypeError, match="RandomFlipHorizontal: p must be a number, got a str"):
         RandomFlipHorizontal("half")

@@ -385,7 +385,7 @@ def test_repr_of_every_layer_names_its_settings():
         (nn.ConvTranspose(2, 4, 2, groups=2, dilation=2),
          "ConvTranspose(2, 4, kernel_size=2, stride=1, padding=0, dilation=2, groups=2)"),
         (nn.MSELoss(), "MSELoss(reduction='mean')"),
-        (nn.CrossEntropyLoss(), "CrossEntropyLoss(ignore_index=-100, label_smoothing=0.0, reduction='mean')"),
+        (nn.CrossEntropyLoss(), "CrossEntropyLoss(ignore_index=None, label_smoothing=0.0, reduction='mean')"),
     ):  # fmt: skip
         assert repr(layer) == text
 

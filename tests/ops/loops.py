@@ -5,6 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 
+def both(value):
+    """Give a number twice, a pair as it is."""
+    return value if isinstance(value, tuple) else (value, value)
+
+
 def taps(size, kernel, stride, padding, dilation=(1, 1)) -> Iterator[tuple[int, int, int, int, int, int]]:
     """Give (output row, output column, kernel row, kernel column, row, column) of every tap that is on the image."""
     rows, columns = [

@@ -14,10 +14,6 @@ from tests.ops.differences import check_to_second_order
 from tests.tolerances import assert_close
 
 
-def both(value):
-    return value if isinstance(value, tuple) else (value, value)
-
-
 class Case(NamedTuple):
     """One convolution; sizes, strides and so on as pairs."""
 
@@ -52,7 +48,7 @@ class Case(NamedTuple):
 
 
 def case(size, kernel, stride=1, padding=0, dilation=1, groups=1, channels=2, outputs=3, batch=2):
-    return Case(both(size), both(kernel), both(stride), both(padding), both(dilation), groups, channels, outputs, batch)
+    return Case(*map(loops.both, (size, kernel, stride, padding, dilation)), groups, channels, outputs, batch)
 
 
 REMAINDERS = [

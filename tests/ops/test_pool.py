@@ -9,7 +9,6 @@ from needle.errors import DTypeError, ShapeError
 from needle.testing import check_gradients
 from tests.ops import loops
 from tests.ops.differences import check_to_second_order
-from tests.ops.test_conv import both
 from tests.tolerances import assert_close
 
 # (H, W), kernel, stride, padding
@@ -34,7 +33,7 @@ def draw(size, batch=2, channels=3, dtype="float64"):
 @pytest.mark.parametrize("size, kernel, stride, padding", TABLE)
 def test_max_pool2d_against_loops(tensor, dtype, size, kernel, stride, padding):
     x = draw(size, dtype=dtype)
-    y, place = loops.max_pool(x, *map(both, (kernel, stride, padding)))
+    y, place = loops.max_pool(x, *map(loops.both, (kernel, stride, padding)))
     image = tensor(x, dtype=dtype)
     got = ops.max_pool2d(image, kernel, stride, padding)
     d = np.random.randn(*y.shape).astype(dtype)
@@ -50,7 +49,7 @@ def test_max_pool2d_against_loops(tensor, dtype, size, kernel, stride, padding):
 @pytest.mark.parametrize("size, kernel, stride, padding", TABLE)
 def test_avg_pool2d_against_loops(tensor, dtype, size, kernel, stride, padding, count_include_pad):
     x = draw(size, dtype=dtype)
-    pairs = [both(value) for value in (kernel, stride, padding)]
+    pairs = [loops.both(value) for value in (kernel, stride, padding)]
     y = loops.avg_pool(x.astype(float), *pairs, count_include_pad)
     image = tensor(x, dtype=dtype)
     got = ops.avg_pool2d(image, kernel, stride, padding, count_include_pad=count_include_pad)
@@ -204,6 +203,7 @@ def test_global_and_adaptive_pooling_refuse_what_does_not_fit(tensor):
     for call, message in (
         (lambda: ops.global_avg_pool2d(x[0]), r"global_avg_pool2d: .*\(3, 4, 4\)"),
         (lambda: ops.global_avg_pool2d(x[:, :, :0]), r"global_avg_pool2d: .*no pixels"),
+        (lambda: ops.adaptive_avg_pool2d(x[:, :, :0], 1), r"adaptive_avg_pool2d: .*\(2, 3, 0, 4\) have no pixels"),
         (lambda: ops.adaptive_avg_pool2d(x, 0), "adaptive_avg_pool2d: output_size must be at least 1, got 0"),
         (lambda: ops.adaptive_avg_pool2d(x[0], 1), r"adaptive_avg_pool2d: .*\(3, 4, 4\)"),
     ):

@@ -30,7 +30,7 @@ def test_none_is_the_factor_of_the_course(device):
         expected.append(value)
     assert_close(np.ravel(course), expected)
     plain = follow(optim.SGD([q], lr=0.1, dampening=0.7), [q], grads)
-    assert_close(np.ravel(plain), [0.9, 0.7, 0.8]), "without momentum nothing is dampened"
+    assert_close(np.ravel(plain), [0.9, 0.7, 0.8])  # without momentum nothing is dampened
 
 
 def test_adam_counts_the_steps_of_the_optimizer(device):

@@ -123,7 +123,7 @@ def test_own_schedule():
         (lambda o: optim.LinearLR(o, start_factor=0.0), OptionError, "LinearLR: factors must lie between 0 and 1"),
         (lambda o: optim.LinearLR(o, total_iters=0), ShapeError, "LinearLR: total_iters must be at least 1"),
         (lambda o: optim.OneCycleLR(o, 1.0), OptionError, "OneCycleLR: give total_steps, or epochs"),
-        (lambda o: optim.OneCycleLR(o, 1.0, 10, pct_start=2), OptionError, "OneCycleLR: pct_start must lie between"),
+        (lambda o: optim.OneCycleLR(o, 1.0, 10, pct_start=2), OptionError, "OneCycleLR: pct_start must be between"),
         (lambda o: optim.OneCycleLR(o, 1.0, 10, anneal_strategy="exp"), OptionError, "OneCycleLR: anneal_strategy"),
         (lambda o: optim.OneCycleLR(o, [1.0] * 3, 10), ShapeError, "OneCycleLR: max_lr has 3 values for 2 groups"),
         (lambda o: optim.OneCycleLR(optim.Optimizer([nn.Parameter([1.0])], {"lr": 1.0}), 1.0, 10), OptionError,
