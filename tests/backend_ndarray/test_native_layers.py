@@ -1,6 +1,5 @@
 """Native pooling, normalisation and optimizer steps: values as the reference's, bits that no setting changes."""
 
-import importlib
 
 import numpy as np
 import pytest

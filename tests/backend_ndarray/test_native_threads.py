@@ -70,7 +70,8 @@ def test_the_environment_sets_their_number():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity")
 def test_the_default_is_what_the_process_may_use():
-    code = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\nimport needle; print(needle.num_threads())"
+    one = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])"
+    code = f"{one}\nimport needle; print(needle.num_threads())"
     environment = {name: value for name, value in os.environ.items() if name != "NEEDLE_NUM_THREADS"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False)
     assert done.stdout.split() == [b"1"], done.stderr
