@@ -1,6 +1,5 @@
 """Native pooling, normalisation and optimizer steps: values as the reference's, bits that no setting changes."""
 
-
 import numpy as np
 import pytest
 
@@ -34,9 +33,7 @@ LAYOUTS = {
     "a slice": lambda a, make: make(np.pad(a, [(1, 2)] * a.ndim))[tuple([slice(1, 1 + n) for n in a.shape])],
     "every second": lambda a, make: make(np.repeat(a, 2, axis=-1))[(..., slice(None, None, 2))],
     "backwards": lambda a, make: make(a[..., ::-1])[(..., slice(None, None, -1))],
-    "channels of more": lambda a, make: LAYOUTS["channels innermost"](np.concatenate([a, a], 1), make)[
-        :, : a.shape[1]
-    ],
+    "channels of more": lambda a, make: LAYOUTS["channels innermost"](np.concatenate([a, a], 1), make)[:, : a.shape[1]],
 }
 
 
@@ -139,6 +136,15 @@ def test_images_of_nothing_but_minus_infinity(layout):
     assert positions.numpy()[0, 0].tolist() == [[3, 2], [1, 0]]  # the first pixels, not the padding
 
 
+@pytest.mark.parametrize("layout", ["row-major", "channels innermost"])
+def test_positions_outside_the_image_are_ignored(layout):
+    settings = PoolSettings((2, 2), (2, 2))
+    x = place(np.ones((1, 17, 4, 4)), layout, ndl.cpu())
+    wrong = place(np.full((1, 17, 2, 2), 200, "uint8"), layout, ndl.cpu())
+    assert not layers.max_pool_gather(x, wrong, settings).numpy().any()
+    assert not layers.max_pool_gradient(x[:, :, :2, :2], wrong, (4, 4), settings).numpy().any()
+
+
 # Normalisation
 
 NORMS = [  # shape, axes of the statistics, shape of the parameters (None: without)
@@ -226,7 +232,7 @@ def test_updates(rule, layout, dtype):
     arrays = [np.array(abs(np.random.randn(*shape)), dtype) for shape in SHAPES for _ in range(count)]
 
     def step(*placed):
-        update(*[placed[i :: count] for i in range(count)], lr=0.1, weight_decay=0.01, **settings)
+        update(*[placed[i::count] for i in range(count)], lr=0.1, weight_decay=0.01, **settings)
         return placed
 
     check(step, arrays, layout)
@@ -237,8 +243,6 @@ def test_updates_of_both_dtypes_in_one_call():
         [nd.array(np.random.randn(3, 4), dtype=dtype, device=ndl.cpu()) for dtype in DTYPES] for _ in range(3)
     )
     before = [p.numpy() for p in params]
-    layers.sgd_update(
-        params, grads, velocities, lr=0.5, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
-    )
+    layers.sgd_update(params, grads, velocities, lr=0.5, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False)
     for p, was, g in zip(params, before, grads):
         assert_close(p.numpy(), was - 0.5 * g.numpy())
