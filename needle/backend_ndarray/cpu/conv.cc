@@ -35,7 +35,7 @@ void compute(const View& source_view, const std::vector<Run>& h, const std::vect
 
 template <class T>
 void forward(const View& x, const View& weight, const View* bias, const View& out, const ConvSettings& settings) {
-  const Axis h(1, x, weight, out, settings), w(2, x, weight, out, settings);
+  const ConvAxis h(1, x, weight, out, settings), w(2, x, weight, out, settings);
   const int64_t *shape = weight.shape, *stride = weight.strides, outputs = shape[3] / settings.groups;
   const Filter<T> filter{weight.as<T>(), shape[0],  shape[1],  shape[2],  outputs,
                          stride[0],      stride[1], stride[2], stride[3], outputs * stride[3]};
@@ -48,7 +48,7 @@ void forward(const View& x, const View& weight, const View* bias, const View& ou
 
 template <class T>
 void input_gradient(const View& d, const View& weight, const View& out, const ConvSettings& settings) {
-  const Axis h(1, out, weight, d, settings), w(2, out, weight, d, settings);
+  const ConvAxis h(1, out, weight, d, settings), w(2, out, weight, d, settings);
   const int64_t *shape = weight.shape, *stride = weight.strides, outputs = shape[3] / settings.groups;
   const Filter<T> filter{weight.as<T>(), shape[0],  shape[1],  outputs,   shape[2],
                          stride[0],      stride[1], stride[3], stride[2], outputs * stride[3]};
@@ -66,6 +66,13 @@ View dense_scratch(const View& v, Slot slot) {
   View dense = v;
   dense.data = scratch(slot, v.size() * (v.dtype == DType::float32 ? sizeof(float) : sizeof(double)));
   for (int64_t i = v.ndim - 1, stride = 1; i >= 0; stride *= v.shape[i--]) dense.strides[i] = stride;
+  return dense;
+}
+
+View with_dense_channels(const View& v, Slot slot) {
+  if (v.strides[3] == 1 || v.shape[3] <= 1) return v;
+  const View dense = dense_scratch(v, slot);
+  copy(v, dense);
   return dense;
 }
 

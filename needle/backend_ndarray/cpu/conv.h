@@ -39,12 +39,12 @@ struct Run {
 };
 
 // The kernel along one axis, and how long its input (before padding) and its output are.
-struct Axis {
+struct ConvAxis {
   int64_t kernel, stride, padding, dilation;
   int64_t input, output;
 
-  // Axis 1 (height) or 2 (width) of the input and the output.
-  Axis(int axis, const View& in, const View& weight, const View& out, const ConvSettings& s)
+  // ConvAxis 1 (height) or 2 (width) of the input and the output.
+  ConvAxis(int axis, const View& in, const View& weight, const View& out, const ConvSettings& s)
       : kernel(weight.shape[axis - 1]),
         stride(axis == 1 ? s.stride.h : s.stride.w),
         padding(axis == 1 ? s.padding.h : s.padding.w),
@@ -60,8 +60,8 @@ struct Axis {
   void reached(int64_t k, int64_t* first, int64_t* last) const;
 };
 
-// The weight of one call as a matrix: row (kh, kw, source channel) by result channel, within a group. Row strides are
-// those of the view; groups lie `group` elements apart.
+// The weight of one call as a matrix: row (kh, kw, source channel) by result channel, within a group. The strides
+// are those of the view, or of one that reads it otherwise.
 template <class T>
 struct Filter {
   const T* data;
@@ -77,17 +77,10 @@ template <class T>
 void convolve(const Images<const T>& source, const std::vector<Run>& h_runs, const std::vector<Run>& w_runs,
               const Filter<T>& filter, int64_t groups, const T* bias, const Images<T>& result);
 
-// A row-major view of v's shape and dtype on scratch memory; `copied` holds v's elements.
+// A row-major view of v's shape and dtype on scratch memory.
 View dense_scratch(const View& v, Slot slot);
-inline View copied(const View& v, Slot slot) {
-  const View dense = dense_scratch(v, slot);
-  copy(v, dense);
-  return dense;
-}
-// The same, but v itself where its last axis lies in one piece.
-inline View with_dense_channels(const View& v, Slot slot) {
-  return v.strides[3] == 1 || v.shape[3] <= 1 ? v : copied(v, slot);
-}
+// v, or a copy of it in scratch memory where its channels do not lie in one piece.
+View with_dense_channels(const View& v, Slot slot);
 
 // Calls f on `result`, or on dense scratch that is copied to it where its channels do not lie in one piece.
 template <class F>

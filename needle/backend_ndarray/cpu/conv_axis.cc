@@ -28,7 +28,7 @@ void append_runs(std::vector<Run>* runs, int64_t first, int64_t step, int64_t si
 
 }  // namespace
 
-std::vector<Run> Axis::forward() const {
+std::vector<Run> ConvAxis::forward() const {
   std::vector<Run> runs;
   append_runs(&runs, 0, 1, output, stride, [this](int64_t i) {
     std::vector<Tap> taps;
@@ -41,7 +41,7 @@ std::vector<Run> Axis::forward() const {
   return runs;
 }
 
-std::vector<Run> Axis::gradient() const {
+std::vector<Run> ConvAxis::gradient() const {
   std::vector<Run> runs;
   for (int64_t phase = 0; phase < std::min(stride, input); ++phase) {
     append_runs(&runs, phase, stride, input, 1, [this](int64_t i) {
@@ -56,7 +56,7 @@ std::vector<Run> Axis::gradient() const {
   return runs;
 }
 
-void Axis::reached(int64_t k, int64_t* first, int64_t* last) const {
+void ConvAxis::reached(int64_t k, int64_t* first, int64_t* last) const {
   const int64_t start = padding - k * dilation;  // the smallest output * stride that is not before the input
   *first = start <= 0 ? 0 : std::min((start + stride - 1) / stride, output);
   *last = start + input <= 0 ? 0 : std::min((start + input - 1) / stride + 1, output);

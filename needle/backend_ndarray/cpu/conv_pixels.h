@@ -12,7 +12,7 @@ namespace needle {
 template <class T>
 struct Pixels {
   Images<const T> x, d;
-  Axis h, w;
+  ConvAxis h, w;
   int64_t count, blocks;
 
   Pixels(const View& input, const View& gradient, const View& weight, const ConvSettings& settings)

@@ -9,8 +9,6 @@
 namespace needle {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 template <class T>
 class WeightGradient {
  public:
@@ -92,7 +90,7 @@ class WeightGradient {
   // copied between zeros, so that a tap lies equally far from every pixel.
   void by_pixels() {
     const int64_t rows = taps_ * inputs_;
-    const Axis &h = pixels_.h, &w = pixels_.w;
+    const ConvAxis &h = pixels_.h, &w = pixels_.w;
     row_size_ = std::max((w.output - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.padding + w.input) * inputs_;
     adjacent_ = w.dilation == 1 && w.kernel * inputs_ >= kTileRows / 2;
     for (int64_t kh = 0; kh < h.kernel; ++kh)
@@ -111,7 +109,7 @@ class WeightGradient {
 
   // sums (group, tap, input, output)
   void pixels_task(int64_t block, T* sums) const {
-    const Axis& h = pixels_.h;
+    const ConvAxis& h = pixels_.h;
     const int64_t rows = taps_ * inputs_, tallest = (h.kernel - 1) * h.dilation + 1;
     int64_t input_rows = 0;  // of the block: each stretch brings those of its windows
     pixels_.each_stretch(block, [&](int64_t, int64_t, int64_t, int64_t, int64_t) {
@@ -138,7 +136,7 @@ class WeightGradient {
 
   // Copies the input rows that the windows of a block reach, and lists where its pixels' windows begin there.
   Step* pad(int64_t block, int64_t group, int64_t tallest, T* padded, Step* step) const {
-    const Axis &h = pixels_.h, &w = pixels_.w;
+    const ConvAxis &h = pixels_.h, &w = pixels_.w;
     int64_t image = -1, next = 0, first = 0;  // rows `first`, ... of the image lie before `next`
     T* image_rows = padded;
     T* free = padded;

@@ -8,8 +8,6 @@
 namespace needle {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Joins loops over pixels where one goes on where the other ends, and makes tiles along the one with the tallest.
 template <class T>
 Rows<T> arrange(const T* source, T* result, Loop images, Loop h, Loop w) {

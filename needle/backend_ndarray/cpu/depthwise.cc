@@ -111,10 +111,10 @@ void depthwise(const Images<const T>& source, const std::vector<Run>& h_runs, co
   const std::vector<Region> regions = make_regions(h_runs, w_runs, source, filter);
   const int64_t channels = result.c, taps = filter.kh * filter.kw;
   T* packed = static_cast<T*>(scratch(kShared, taps * channels * sizeof(T)));
-  for (int64_t tap = 0; tap < taps; ++tap)
-    for (int64_t c = 0; c < channels; ++c)
-      packed[tap * channels + c] =
-          filter.data[tap / filter.kw * filter.kh_stride + tap % filter.kw * filter.kw_stride + c * filter.group_stride];
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const T* from = filter.data + tap / filter.kw * filter.kh_stride + tap % filter.kw * filter.kw_stride;
+    for (int64_t c = 0; c < channels; ++c) packed[tap * channels + c] = from[c * filter.group_stride];
+  }
 
   const int64_t row_work = std::max<int64_t>(1, result.w * channels * taps);
   parallel_for(result.n * result.h, std::max<int64_t>(1, (1 << 17) / row_work), [&](int64_t begin, int64_t end) {

@@ -74,7 +74,7 @@ void ask_for_tile(const T* c, int64_t stride, int64_t m, int registers) {
 
 template <class T>
 int64_t panel_count(const Right<T>& b) {
-  return (b.columns + kTileColumns<T> - 1) / kTileColumns<T>;
+  return ceil_div(b.columns, kTileColumns<T>);
 }
 
 }  // namespace

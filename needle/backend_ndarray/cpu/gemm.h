@@ -12,6 +12,8 @@ namespace needle {
 
 constexpr int64_t kGroup = 256;
 
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // Slots of scratch(): what one call shares with all threads, and what each thread needs for itself.
 enum Slot { kShared = 0, kOwn = 1, kDense = 2, kResult = 3, kDenseGradient = 4 };
 
@@ -51,7 +53,7 @@ inline bool can_stay(int64_t columns, int64_t column_stride) {
 // Elements that packing takes.
 template <class T>
 inline int64_t packed_size(int64_t rows, int64_t columns) {
-  return (columns + kTileColumns<T> - 1) / kTileColumns<T> * kTileColumns<T> * rows;
+  return ceil_div(columns, kTileColumns<T>) * kTileColumns<T> * rows;
 }
 // Packs `rows` rows; `packed` is the place of the first in the first panel, the next panel is `panel` elements on.
 template <class T>

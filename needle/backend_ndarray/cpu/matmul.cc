@@ -10,8 +10,6 @@ namespace {
 constexpr int64_t kColumns = 512;  // of B at once: a group of them fills half of the second cache
 constexpr int64_t kChunk = 4 * kTileRows;  // rows of A at once: share a panel while it is in the first cache
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 template <class T>
 struct Matrix {
   T* data;

@@ -9,8 +9,6 @@ namespace {
 
 constexpr int64_t kChannels = 16;  // a whole number of registers, of any instruction set
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The transforms along one axis, of registers of channels. Points 0, 1, -1 and infinity.
 struct F2 {
   static constexpr int outputs = 2, size = 4;
@@ -179,12 +177,13 @@ class Winograd {
     const int64_t n = tile / (down_ * across_);
     const int64_t top = tile / across_ % down_ * F::outputs - padding_.h;
     const int64_t left = tile % across_ * F::outputs - padding_.w;
+    const T* image = source_.data + n * source_.n_stride;
     const T* pixel[kSize][kSize];
     for (int64_t i = 0; i < kSize; ++i)
       for (int64_t j = 0; j < kSize; ++j) {
         const int64_t h = top + i, w = left + j;
         const bool inside = h >= 0 && h < source_.h && w >= 0 && w < source_.w;
-        pixel[i][j] = inside ? source_.data + n * source_.n_stride + h * source_.h_stride + w * source_.w_stride : zeros;
+        pixel[i][j] = inside ? image + h * source_.h_stride + w * source_.w_stride : zeros;
       }
     for (int64_t c = 0; c < source_.c; c += kWidth) {
       Lanes x[kSize][kSize], y[kSize][kSize];
@@ -204,7 +203,8 @@ class Winograd {
     constexpr int outputs = F::outputs;
     const int64_t n = tile / (down_ * across_);
     const int64_t top = tile / across_ % down_ * outputs, left = tile % across_ * outputs;
-    const int64_t rows = std::min<int64_t>(outputs, result_.h - top), wide = std::min<int64_t>(outputs, result_.w - left);
+    const int64_t rows = std::min<int64_t>(outputs, result_.h - top);
+    const int64_t wide = std::min<int64_t>(outputs, result_.w - left);
     T* to = result_.data + n * result_.n_stride + top * result_.h_stride + left * result_.w_stride + column;
     for (int64_t c = 0; c < columns; c += kWidth) {
       Lanes x[kSize][kSize], y[outputs][outputs];
@@ -260,8 +260,8 @@ bool winograd_wins(int64_t images, const std::vector<Run>& h, const std::vector<
   const double tiles = static_cast<double>(images) * ceil_div(length(h), 2) * ceil_div(length(w), 2);
   const double products = static_cast<double>(sources) * results;
   const double direct = static_cast<double>(images) * taps_reached(h) * taps_reached(w) * products;
-  const double planes = 16 * tiles;
-  return direct > kMargin * (planes * products + planes * kTransform * (sources + results) + kFilterTransform * products);
+  const double planes = 16 * tiles, transforms = planes * kTransform * (sources + results);
+  return direct > kMargin * (planes * products + transforms + kFilterTransform * products);
 }
 
 template <class T>
