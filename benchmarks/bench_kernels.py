@@ -22,6 +22,8 @@ import needle as ndl
 def main() -> None:
     """Measure, print a report, and write it."""
     args = parse_arguments()
+    if not ndl.cpu().enabled():
+        sys.exit(f"bench_kernels: {ndl.backend_info()['devices']['cpu']}")
     chosen = [case for case in CASES if args.only in case.name]
     ndl.set_num_threads(args.threads)
     torch.set_num_threads(args.threads)
