@@ -4,11 +4,14 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train test test-all lint clean
+.PHONY: train bench test test-all lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
 	$(RUN) apps/train_cnn.py $(ARGS)
+
+bench: .venv/parity.installed  # make bench BASE=REVISION compares with that one
+	$(RUN) benchmarks/bench_kernels.py $(if $(BASE),--base $(BASE)) $(ARGS)
 
 test: .venv/test.installed
 	$(RUN) -m pytest -q -m "not slow" $(ARGS)
@@ -22,10 +25,11 @@ lint: .venv/dev.installed
 
 clean:
 	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -f needle/backend_ndarray/_cpu_*.so needle/backend_ndarray/cpu_build.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .venv/NAME.installed: the package, editable, with the extra NAME of pyproject.toml.
-.venv/%.installed: pyproject.toml setup.py | $(RUN)
+.venv/%.installed: pyproject.toml setup.py $(wildcard needle/backend_ndarray/cpu/*) | $(RUN)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 

@@ -36,6 +36,12 @@ from needle.backend_ndarray import default_device as default_device
 from needle.backend_ndarray import default_dtype as default_dtype
 from needle.backend_ndarray import device as device
 from needle.backend_ndarray import set_default_dtype as set_default_dtype
+from needle.backend_ndarray.runtime import backend_info as backend_info
+from needle.backend_ndarray.runtime import conv_algorithm as conv_algorithm
+from needle.backend_ndarray.runtime import empty_cache as empty_cache
+from needle.backend_ndarray.runtime import num_threads as num_threads
+from needle.backend_ndarray.runtime import set_conv_algorithm as set_conv_algorithm
+from needle.backend_ndarray.runtime import set_num_threads as set_num_threads
 from needle.errors import BoundsError as BoundsError
 from needle.errors import DeviceError as DeviceError
 from needle.errors import DTypeError as DTypeError
@@ -54,6 +60,7 @@ from needle.init import randb as randb
 from needle.init import randn as randn
 from needle.init import zeros as zeros
 from needle.init import zeros_like as zeros_like
+from needle.io import from_dlpack as from_dlpack
 from needle.ops import ELU as ELU
 from needle.ops import GELU as GELU
 from needle.ops import Abs as Abs
@@ -99,8 +106,7 @@ from needle.ops import Minimum as Minimum
 from needle.ops import MulScalar as MulScalar
 from needle.ops import Negate as Negate
 from needle.ops import Normalize as Normalize
-from needle.ops import NormalizeGradient as NormalizeGradient
-from needle.ops import NormalizeWeightGradient as NormalizeWeightGradient
+from needle.ops import NormalizeGradients as NormalizeGradients
 from needle.ops import Pad as Pad
 from needle.ops import Permute as Permute
 from needle.ops import PowerScalar as PowerScalar

@@ -393,6 +393,13 @@ class Tensor(Value):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return self.realize_cached_data().__array__(dtype, copy)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """Share the elements with another library, by DLPack; as `detach`, without the graph."""
+        return self.realize_cached_data().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.realize_cached_data().__dlpack_device__()
+
     def __float__(self) -> float:
         return float(self.item())
 

@@ -17,6 +17,8 @@ def _global_state() -> dict[str, object]:
         "default device": ndl.default_device(),
         "recording": ndl.is_grad_enabled(),
         "LAZY_MODE": ndl.autograd.LAZY_MODE,
+        "threads": ndl.num_threads(),
+        "convolution algorithm": ndl.conv_algorithm(),
         "NumPy's error state": np.geterr(),
     }
 

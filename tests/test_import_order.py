@@ -21,6 +21,7 @@ LAYERS = [
     ["optim", "data"],
     ["testing", "io"],
     ["__init__"],
+    ["__main__"],
     ["apps"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -21,7 +21,7 @@ import numpy as np
 from needle.backend_ndarray import kernels
 from needle.backend_ndarray.dtypes import BACKEND, as_dtype, whole_numbers
 from needle.backend_ndarray.layout import as_shape
-from needle.errors import BoundsError, DeviceError
+from needle.errors import BoundsError, DeviceError, OptionError
 
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
@@ -54,6 +54,8 @@ class BackendDevice:
             module = importlib.import_module(self._module_name)
             missing = [name for name in _EXPORTS if not hasattr(module, name)]
             return ImportError(f"{self._module_name} lacks {', '.join(missing)}") if missing else module
+        except OptionError:  # a variable of the environment is set wrongly: not the same as a device that is missing
+            raise
         except Exception as error:  # whatever a foreign module raises, the other devices must work
             return error
 
@@ -152,7 +154,7 @@ def _shape_of(op: str, lengths: tuple[Any, ...]) -> tuple[int, ...]:
 _CPU = BackendDevice(
     "cpu",
     f"{__package__}.ndarray_backend_cpu",
-    "the native backend is not built in this version, use cpu_numpy(), which default_device() gives too",
+    "install g++ or clang++ and then needle again, or use cpu_numpy(), which default_device() gives too",
 )
 _CPU_NUMPY = BackendDevice("cpu_numpy", f"{__package__}.ndarray_backend_numpy")
 _CUDA = BackendDevice("cuda", f"{__package__}.ndarray_backend_cuda", "needle has no CUDA backend, use default_device()")

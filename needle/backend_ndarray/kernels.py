@@ -27,6 +27,8 @@ class Array(Protocol):
     version: int
 
     def __init__(self, size: int, dtype: np.dtype[Any]) -> None: ...
+    @classmethod
+    def wrap(cls, line: np.ndarray[Any, Any]) -> Array: ...  # on memory of others: writable, one axis, no gaps
     def ptr(self) -> int: ...
 
 
@@ -92,6 +94,8 @@ def reduce_max(a: View, axes: Axes, out: View) -> None: ...  # NaN passes
 def reduce_min(a: View, axes: Axes, out: View) -> None: ...  # NaN passes
 def argmax(a: View, axis: int, out: View) -> None: ...  # the first maximum; NaN counts as one
 def cumsum(a: View, axis: int, out: View) -> None: ...  # out has a's shape
+def softmax(a: View, axis: int, out: View) -> None: ...  # out has a's shape; the maximum is subtracted first
+def log_softmax(a: View, axis: int, out: View) -> None: ...  # likewise
 def argsort(a: View, axis: int, out: View) -> None: ...  # out has a's shape; stable; NaN last
 
 
@@ -111,7 +115,8 @@ def conv_weight_gradient(
 ) -> None: ...  # out (Kh, Kw, C / groups, O)
 
 
-# Pooling of (N, C, H, W) into (N, C, Ho, Wo). A window's position is kh * Kw + kw of its first maximum.
+# Pooling of (N, C, H, W) into (N, C, Ho, Wo). A window's position is kh * Kw + kw of its first maximum; positions are
+# uint8 for windows of at most 256 pixels, else int32.
 def max_pool(x: View, out: View, positions: View, kernel: Pair, stride: Pair, padding: Pair) -> None: ...
 def max_pool_gradient(
     d: View, positions: View, out: View, kernel: Pair, stride: Pair, padding: Pair
@@ -126,13 +131,15 @@ def avg_pool_gradient(
 
 
 # Normalisation over axes: out = (x - mean) * inv_std * weight + bias, inv_std = 1 / sqrt(variance + eps), the variance
-# taken in a second pass. Statistics have length 1 along the axes; weight and bias are None or have x's ndim.
+# taken in a second pass. Statistics have length 1 along the axes; weight and bias are None or have x's ndim. Gradients:
+# out with respect to x, out_weight and out_bias (of the weight's shape, None without one) with respect to these two.
 def normalize(
     x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, variance: View
 ) -> None: ...
 def normalize_gradient(
-    d: View, x: View, weight: View | None, mean: View, inv_std: View, axes: Axes, out: View
-) -> None: ...  # with respect to x
+    d: View, x: View, weight: View | None, mean: View, inv_std: View, axes: Axes,
+    out: View, out_weight: View | None, out_bias: View | None,
+) -> None: ...
 
 
 # One optimizer step over all parameters, in place. The rules are those of needle.optim.

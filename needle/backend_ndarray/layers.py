@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from needle.backend_ndarray.devices import BackendDevice
-from needle.backend_ndarray.dtypes import INT32, DType, check_floating
+from needle.backend_ndarray.dtypes import INT32, UINT8, DType, check_floating
 from needle.backend_ndarray.kernels import Axes, Pair
 from needle.backend_ndarray.layout import Shape, ordered_strides, reduced_shapes
 from needle.backend_ndarray.ndarray import NDArray
@@ -128,14 +128,17 @@ def _check_gradient_size(
 def max_pool(x: NDArray, settings: PoolSettings, ceil_mode: bool) -> tuple[NDArray, NDArray]:
     """Give each window's maximum, and its position kh * Kw + kw in the window; of equal ones the first, or a NaN."""
     out = _empty(_pooled("max_pool2d", x, settings, ceil_mode), x)
-    positions = _empty(out.shape, x, INT32)
+    positions = _empty(out.shape, x, UINT8 if settings.kernel[0] * settings.kernel[1] <= 256 else INT32)
     x.device.kernels.max_pool(x, out, positions, *settings)
     return out, positions
 
 
 def max_pool_gradient(d: NDArray, positions: NDArray, size: Pair, settings: PoolSettings) -> NDArray:
-    """Add each window's d to the pixel (of an image of the given (H, W)) that was its maximum."""
-    out = _empty((*d.shape[:2], *size), d)
+    """Add each window's d to the pixel (of an image of the given (H, W)) that was its maximum.
+
+    The result has the positions' order of memory, which is that of the pooled image.
+    """
+    out = _empty((*d.shape[:2], *size), positions, d.dtype)
     d.device.kernels.max_pool_gradient(d, positions, out, *settings)
     return out
 
@@ -209,12 +212,21 @@ def normalize(
 
 def normalize_gradient(
     d: NDArray, x: NDArray, weight: NDArray | None, mean: NDArray, inv_std: NDArray, axes: Axes
-) -> NDArray:
-    """Give the gradient of `normalize` with respect to x; inv_std is 1 / sqrt(variance + eps)."""
+) -> tuple[NDArray, ...]:
+    """Give the gradients of `normalize` with respect to x and, where there is a weight, to weight and bias.
+
+    inv_std is 1 / sqrt(variance + eps).
+    """
     out = _empty(x.shape, x)
+    to_weight, to_bias = (None, None) if weight is None else (x._allocate(weight.shape), x._allocate(weight.shape))
     if x.size:
-        x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out)
-    return out
+        x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out, to_weight, to_bias)
+    if to_weight is None or to_bias is None:
+        return (out,)
+    if not x.size:
+        to_weight.fill(0)
+        to_bias.fill(0)
+    return out, to_weight, to_bias
 
 
 # Optimizer steps, in place. Parameters, gradients and states are sequences of one length.
@@ -267,18 +279,25 @@ def _by_device(
     """For each device, its kernels and the arrays that are there, checked; what is written to is marked."""
     by_device: dict[BackendDevice, list[tuple[NDArray, ...]]] = {}
     for arrays in zip(params, grads, *states):
-        _check_together(op, *arrays)
-        if any(a.shape != arrays[0].shape for a in arrays):
-            raise ShapeError(
-                f"{op}: a parameter of shape {arrays[0].shape} has a gradient or a state of another shape: "
-                f"{[a.shape for a in arrays[1:]]}"
-            )
-        by_device.setdefault(arrays[0].device, []).append(arrays)
+        p = arrays[0]
+        for a in arrays:  # a model has hundreds of these: equal things are mostly one object
+            if a._dtype is not p._dtype or a._device is not p._device or a._shape != p._shape:
+                _check_alike(op, arrays)
+        by_device.setdefault(p._device, []).append(arrays)
     for device, rows in by_device.items():
         yield device.kernels, [list(column) for column in zip(*rows)]
         for param, _, *state in rows:
             for written in (param, *state):
                 written._mark_written()
+
+
+def _check_alike(op: str, arrays: tuple[NDArray, ...]) -> None:
+    _check_together(op, *arrays)
+    if any(a.shape != arrays[0].shape for a in arrays):
+        raise ShapeError(
+            f"{op}: a parameter of shape {arrays[0].shape} has a gradient or a state of another shape: "
+            f"{[a.shape for a in arrays[1:]]}"
+        )
 
 
 def _check_axes(op: str, name: str, a: NDArray, axes: str) -> None:

@@ -184,6 +184,14 @@ class NDArray(Indexing, Elementwise, Reduction):
         values.flags.writeable = False
         return values
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """Share the elements with another library, by DLPack. What that writes does not renew versions."""
+        return self._device.kernels.to_numpy(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, number = self._device.kernels.to_numpy(self).__dlpack_device__()
+        return int(kind), int(number)
+
     def item(self) -> float | int | bool:
         """Give the only element as a Python number.
 

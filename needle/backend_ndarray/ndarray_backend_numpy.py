@@ -200,6 +200,20 @@ def cumsum(a: View, axis: int, out: View) -> None:
     to_numpy(out)[...] = x.cumsum(axis, dtype=_sum_dtype(x))
 
 
+@np.errstate(all="ignore")
+def softmax(a: View, axis: int, out: View) -> None:
+    x = to_numpy(a)
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    to_numpy(out)[...] = powers / powers.sum(axis, dtype=np.float64, keepdims=True)
+
+
+@np.errstate(all="ignore")
+def log_softmax(a: View, axis: int, out: View) -> None:
+    x = to_numpy(a)
+    shifted = x - x.max(axis, keepdims=True)
+    to_numpy(out)[...] = shifted - np.log(np.exp(shifted).sum(axis, dtype=np.float64, keepdims=True))
+
+
 def argsort(a: View, axis: int, out: View) -> None:
     to_numpy(out)[...] = to_numpy(a).argsort(axis, kind="stable")
 

@@ -21,6 +21,13 @@ class Array:
         self.dtype = dtype
         self.version = 0
 
+    @classmethod
+    def wrap(cls, line: np.ndarray[Any, Any]) -> Array:
+        """Make a handle on the memory of a writable ndarray with one axis and no gaps."""
+        handle = cls.__new__(cls)
+        handle.data, handle.size, handle.dtype, handle.version = line, line.size, line.dtype, 0
+        return handle
+
     def ptr(self) -> int:
         """Give the address of the first element."""
         return self.data.ctypes.data

@@ -195,11 +195,25 @@ def normalize(
 
 
 @np.errstate(all="ignore")
-def normalize_gradient(d: View, x: View, weight: View | None, mean: View, inv_std: View, axes: Axes, out: View) -> None:
+def normalize_gradient(
+    d: View,
+    x: View,
+    weight: View | None,
+    mean: View,
+    inv_std: View,
+    axes: Axes,
+    out: View,
+    out_weight: View | None,
+    out_bias: View | None,
+) -> None:
     g = to_numpy(d) if weight is None else to_numpy(d) * to_numpy(weight)
     normalized = (to_numpy(x) - to_numpy(mean)) * to_numpy(inv_std)
     projection = _mean(g * normalized, axes).astype(g.dtype)
     to_numpy(out)[...] = (g - _mean(g, axes).astype(g.dtype) - normalized * projection) * to_numpy(inv_std)
+    for a, result in ((to_numpy(d) * normalized, out_weight), (to_numpy(d), out_bias)):
+        if result is not None:
+            shared = tuple([axis for axis, n in enumerate(result._shape) if n == 1])
+            to_numpy(result)[...] = a.sum(shared, dtype=np.float64, keepdims=True)
 
 
 def _mean(a: Ndarray, axes: Axes) -> Ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from needle.backend_ndarray.dtypes import INT64, DType, arithmetic_dtype
+from needle.backend_ndarray.dtypes import INT64, DType, arithmetic_dtype, real_dtype
 from needle.backend_ndarray.layout import (
     Shape,
     broadcast_shapes,
@@ -109,6 +109,14 @@ class Reduction(StridedArray):
         """Give the running sums along an axis; dtypes as in `sum`."""
         return self._cast(self._sum_dtype())._along("cumsum", axis)
 
+    def softmax(self, axis: int) -> NDArray:
+        """Give exp(a) / sum(exp(a)) along an axis, without overflow."""
+        return self._cast(real_dtype(self._dtype))._along("softmax", axis)
+
+    def log_softmax(self, axis: int) -> NDArray:
+        """Give the logarithm of `softmax`, exact where that rounds to 0 or 1."""
+        return self._cast(real_dtype(self._dtype))._along("log_softmax", axis)
+
     def argsort(self, axis: int) -> NDArray:
         """Give the int64 positions that sort the elements along an axis: equal ones stay in order, NaN is last."""
         return self._along("argsort", axis, INT64)
@@ -116,7 +124,8 @@ class Reduction(StridedArray):
     def _along(self, op: str, axis: int, dtype: DType | None = None) -> NDArray:
         position = normalize_axis(axis, len(self._shape), op)
         result = self._allocate(self._shape, like_strides(self._shape, (self,)), dtype)
-        getattr(self._device.kernels, op)(self, position, result)
+        if result.size:
+            getattr(self._device.kernels, op)(self, position, result)
         return result
 
     def __matmul__(self, other: Any) -> NDArray:

@@ -87,8 +87,7 @@ from needle.ops.loss import CrossEntropy as CrossEntropy
 from needle.ops.loss import cross_entropy as cross_entropy
 from needle.ops.loss import mse_loss as mse_loss
 from needle.ops.norm import Normalize as Normalize
-from needle.ops.norm import NormalizeGradient as NormalizeGradient
-from needle.ops.norm import NormalizeWeightGradient as NormalizeWeightGradient
+from needle.ops.norm import NormalizeGradients as NormalizeGradients
 from needle.ops.norm import batch_norm as batch_norm
 from needle.ops.norm import batch_norm_inference as batch_norm_inference
 from needle.ops.norm import group_norm as group_norm

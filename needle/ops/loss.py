@@ -14,7 +14,7 @@ from needle.ops.arguments import constant, fraction, number, tensor
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
 from needle.ops.shape import unsqueeze
-from needle.ops.softmax import LogSoftmax, softmax
+from needle.ops.softmax import softmax
 
 Ndarray = np.ndarray[Any, Any]
 
@@ -26,13 +26,50 @@ class CrossEntropy(TensorOp):
         self.target, self.axis = target, axis
 
     def compute(self, logits: NDArray) -> NDArray:
-        terms = self.target * LogSoftmax(self.axis).compute(logits)
+        terms = self.target * logits.log_softmax(self.axis)
         return -nd.where(self.target == 0, 0, terms).sum(self.axis)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         target = Tensor.make_const(self.target)
         total = summation(target, self.axis, keepdims=True)
         return unsqueeze(out_grad, self.axis) * (softmax(node.inputs[0], self.axis) * total - target)
+
+
+class LabelCrossEntropy(TensorOp):
+    """-weight * logsoftmax(logits)[label] along the axis of the classes: one label and one weight a row."""
+
+    def __init__(self, labels: Ndarray, weights: NDArray, axis: int) -> None:
+        self.labels, self.weights, self.axis = labels, weights, axis
+
+    def compute(self, logits: NDArray) -> NDArray:
+        terms = self.weights * logits.log_softmax(self.axis).select(_places(self.labels, self.axis))
+        return -nd.where(self.weights == 0, 0, terms)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        scale = unsqueeze(out_grad * Tensor.make_const(self.weights), self.axis)
+        return scale * SoftmaxMinusOne(self.labels, self.axis)(node.inputs[0])
+
+
+class SoftmaxMinusOne(TensorOp):
+    """The softmax along an axis, less 1 at the labels."""
+
+    def __init__(self, labels: Ndarray, axis: int) -> None:
+        self.labels, self.axis = labels, axis
+
+    def compute(self, a: NDArray) -> NDArray:
+        out = a.softmax(self.axis)
+        out.add_at(_places(self.labels, self.axis), -1)
+        return out
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        powers = softmax(node.inputs[0], self.axis)
+        return powers * (out_grad - summation(out_grad * powers, self.axis, keepdims=True))
+
+
+def _places(labels: Ndarray, axis: int) -> tuple[Ndarray, ...]:
+    """Give the index that picks each row's element at its label along `axis`."""
+    places: list[Any] = list(np.indices(labels.shape, sparse=True))
+    return (*places[:axis], labels, *places[axis:])
 
 
 def cross_entropy(
@@ -74,22 +111,26 @@ def cross_entropy(
             f"{name}: the logits must have the axes C, N,C or N,C,... with C > 0, got shape {logits.shape}"
         )
     check_floating(name, "the logits", logits.dtype)
-    weights, y = _weights(weight, logits, axis), as_ndarray(name, y)
+    weights, y = _weights(weight, logits.shape[axis]).astype(logits.dtype), as_ndarray(name, y)
+    per_class = (-1, *[1] * (logits.ndim - axis - 1))
     if y.shape == logits.shape:
         if ignore_index is not None:
             raise OptionError(f"{name}: ignore_index needs labels, not probabilities; give such rows the target 0")
-        target, counted = y.astype(logits.dtype), np.array(True)
-        count = y.size / y.shape[axis]
+        target, counted, count = y.astype(logits.dtype), np.array(True), y.size / y.shape[axis]
     else:
         ignored = None if ignore_index is None else number(name, "ignore_index", ignore_index)
-        target, counted = _one_hot(y, ignored, logits, axis)
-        count = float((target * weights).sum(dtype=np.float64))
+        labels, row_counts = _labels(y, ignored, logits, axis)
+        row_weights, counted = weights[labels] * row_counts, np.expand_dims(row_counts, axis)
+        count = float(row_weights.sum(dtype=np.float64))
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
             logits = masked_fill(logits, ~counted, 0)
+        if not label_smoothing:
+            losses = LabelCrossEntropy(labels, _like(logits, row_weights), axis)(logits)
+            return _reduce(losses, reduction, count)
+        target = (np.expand_dims(labels, axis) == np.arange(logits.shape[axis]).reshape(per_class)) * counted
     if label_smoothing:
         target = (1 - label_smoothing) * target + label_smoothing / logits.shape[axis] * counted
-    target = weights * target
-    losses = CrossEntropy(nd.array(target, dtype=logits.dtype, device=logits.device), axis)(logits)
+    losses = CrossEntropy(_like(logits, weights.reshape(per_class) * target), axis)(logits)
     return _reduce(losses, reduction, count)
 
 
@@ -116,35 +157,35 @@ def _reduce(losses: Tensor, reduction: str, count: float) -> Tensor:
     return summation(losses) if reduction == "sum" else summation(losses) / (count or np.nan)
 
 
-def _one_hot(labels: Ndarray, ignored: float | None, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
-    """Give 1 at each label and 0 elsewhere, in the logits' shape, and (axis kept) whether the label counts."""
+def _like(logits: Tensor, values: Ndarray) -> NDArray:
+    return nd.array(values, dtype=logits.dtype, device=logits.device)
+
+
+def _labels(y: Ndarray, ignored: float | None, logits: Tensor, axis: int) -> tuple[Ndarray, Ndarray]:
+    """Give the labels as integers, 0 where they do not count, and whether they count."""
     shape, classes = logits.shape, logits.shape[axis]
-    if labels.shape != shape[:axis] + shape[axis + 1 :]:
+    if y.shape != shape[:axis] + shape[axis + 1 :]:
         raise ShapeError(
-            f"cross_entropy: y of shape {labels.shape} does not fit logits {shape}; give labels of shape "
+            f"cross_entropy: y of shape {y.shape} does not fit logits {shape}; give labels of shape "
             f"{shape[:axis] + shape[axis + 1 :]} or probabilities of shape {shape}"
         )
-    labels = np.expand_dims(labels, axis)
-    every = np.arange(classes).reshape(-1, *[1] * (len(shape) - axis - 1))
-    hot = labels == every
-    counted = np.ones(labels.shape, bool) if ignored is None else labels != ignored
-    astray = counted & ~hot.any(axis, keepdims=True)
+    counted = np.ones(y.shape, bool) if ignored is None else np.asarray(y != ignored)
+    astray = counted & ~((y >= 0) & (y < classes) & (y == np.floor(y)))
     if astray.any():
-        place = tuple(int(i) for i in np.delete(np.argwhere(astray)[0], axis))
+        place = tuple(np.argwhere(astray)[0].tolist())
         raise BoundsError(
-            f"cross_entropy: label {labels[astray][0]} at {place} is none of the {classes} classes, "
+            f"cross_entropy: label {y[place]} at {place} is none of the {classes} classes, "
             f"which are counted from 0 to {classes - 1}"
         )
-    return (hot & counted).astype(logits.dtype), counted
+    return np.where(counted, y, 0).astype(np.int64), counted
 
 
-def _weights(weight: Any, logits: Tensor, axis: int) -> Ndarray:
-    """Give the classes' factors, in a shape that broadcasts to the logits."""
-    classes = logits.shape[axis]
+def _weights(weight: Any, classes: int) -> Ndarray:
+    """Give one factor per class."""
     weights = np.ones(classes) if weight is None else as_ndarray("cross_entropy", weight)
     if weights.shape != (classes,):
         raise ShapeError(f"cross_entropy: weight has shape {weights.shape}; one factor per class is {(classes,)}")
-    return weights.astype(logits.dtype).reshape(-1, *[1] * (logits.ndim - axis - 1))
+    return weights
 
 
 def _check_reduction(op: str, reduction: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
-from needle.autograd import NDArray, Tensor, TensorOp
+from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.backend_ndarray import layers
 from needle.backend_ndarray.dtypes import check_floating
 from needle.errors import ShapeError
@@ -42,7 +42,6 @@ class Normalize(TensorOp):
     ) -> None:
         self.shape, self.axes, self.parameter_shape, self.eps = shape, axes, parameter_shape, eps
         self.on_statistics = on_statistics
-        self.shared_axes = tuple([axis for axis, n in enumerate(parameter_shape) if n == 1])
 
     def compute(self, x: NDArray, weight: NDArray | None = None, bias: NDArray | None = None) -> NDArray:
         weight, bias = [a if a is None else a.reshape(self.parameter_shape) for a in (weight, bias)]
@@ -54,15 +53,8 @@ class Normalize(TensorOp):
         return out.reshape(x.shape)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
-        x, *parameters = node.inputs
-        to_x = NormalizeGradient(self)(out_grad, x, *parameters[:1]) if x.requires_grad else None
-        rules: tuple[Callable[..., Tensor], ...] = (NormalizeWeightGradient(self), self._bias_gradient)
-        return to_x, *(
-            rule(out_grad, x).reshape(a.shape) if a.requires_grad else None for rule, a in zip(rules, parameters)
-        )
-
-    def _bias_gradient(self, out_grad: Tensor, x: Tensor) -> Tensor:
-        return summation(reshape(out_grad, self.shape), self.shared_axes)
+        gradients = NormalizeGradients(self)(out_grad, *node.inputs[:2])
+        return tuple([gradients[i] if value.requires_grad else None for i, value in enumerate(node.inputs)])
 
     def standardize(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Give (x - mean) * inv_std, and inv_std, in `shape`, by ops that can be differentiated."""
@@ -72,47 +64,35 @@ class Normalize(TensorOp):
         return centred * inv_std, inv_std
 
 
-class NormalizeGradient(TensorOp):
-    """d, x and perhaps weight to the gradient of Normalize with respect to x."""
+class NormalizeGradients(TensorTupleOp):
+    """d, x and perhaps weight to the gradients of Normalize: with respect to x, or to x, weight and bias."""
 
     def __init__(self, forward: Normalize) -> None:
         self.forward = forward
 
-    def compute(self, d: NDArray, x: NDArray, weight: NDArray | None = None) -> NDArray:
-        op = self.forward
-        weight = None if weight is None else weight.reshape(op.parameter_shape)
-        d, seen = d.reshape(op.shape), x.reshape(op.shape)
-        return layers.normalize_gradient(d, seen, weight, op.mean, op.inv_std, op.axes).reshape(x.shape)
+    def compute(self, d: NDArray, x: NDArray, weight: NDArray | None = None) -> tuple[NDArray, ...]:
+        op, seen = self.forward, weight
+        if seen is not None:
+            seen = seen.reshape(op.parameter_shape)
+        to_x, *to_parameters = layers.normalize_gradient(
+            d.reshape(op.shape), x.reshape(op.shape), seen, op.mean, op.inv_std, op.axes
+        )
+        return to_x.reshape(x.shape), *[a.reshape(weight.shape) for a in to_parameters if weight is not None]
 
-    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
-        return differentiate(self._formula, node.inputs, out_grad)
+    def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> tuple[Tensor | None, ...]:
+        return differentiate(self._formula, node.inputs, out_grad.tuple())
 
-    def _formula(self, d: Tensor, x: Tensor, weight: Tensor | None = None) -> Tensor:
+    def _formula(self, d: Tensor, x: Tensor, weight: Tensor | None = None) -> tuple[Tensor, ...]:
         op, shape = self.forward, x.shape
         standardized, inv_std = op.standardize(x)
         d = reshape(d, op.shape)
-        d = d if weight is None else d * reshape(weight, op.parameter_shape)
-        slope = mean(d * standardized, op.axes, keepdims=True)
-        return reshape((d - mean(d, op.axes, keepdims=True) - standardized * slope) * inv_std, shape)
-
-
-class NormalizeWeightGradient(TensorOp):
-    """d and x to the gradient of Normalize with respect to weight, without the axes that share an element of it."""
-
-    def __init__(self, forward: Normalize) -> None:
-        self.forward = forward
-
-    def compute(self, d: NDArray, x: NDArray) -> NDArray:
-        op = self.forward
-        standardized = (x.reshape(op.shape) - op.mean) * op.inv_std
-        return (standardized * d.reshape(op.shape)).sum(op.shared_axes)
-
-    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
-        return differentiate(self._formula, node.inputs, out_grad)
-
-    def _formula(self, d: Tensor, x: Tensor) -> Tensor:
-        standardized, _ = self.forward.standardize(x)
-        return summation(standardized * reshape(d, self.forward.shape), self.forward.shared_axes)
+        scaled = d if weight is None else d * reshape(weight, op.parameter_shape)
+        slope = mean(scaled * standardized, op.axes, keepdims=True)
+        to_x = reshape((scaled - mean(scaled, op.axes, keepdims=True) - standardized * slope) * inv_std, shape)
+        if weight is None:
+            return (to_x,)
+        shared = tuple([axis for axis, n in enumerate(op.parameter_shape) if n == 1])
+        return to_x, *[reshape(summation(a, shared), weight.shape) for a in (d * standardized, d)]
 
 
 def batch_norm(

@@ -44,8 +44,7 @@ class Softmax(TensorOp):
         self.axis = axis
 
     def compute(self, a: NDArray) -> NDArray:
-        powers = (a - a.max(self.axis, keepdims=True)).exp()
-        return powers / powers.sum(self.axis, keepdims=True)
+        return a.softmax(self.axis)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         return node * (out_grad - summation(out_grad * node, self.axis, keepdims=True))
@@ -69,8 +68,7 @@ class LogSoftmax(TensorOp):
         self.axis = axis
 
     def compute(self, a: NDArray) -> NDArray:
-        shifted = a - a.max(self.axis, keepdims=True)
-        return shifted - shifted.exp().sum(self.axis, keepdims=True).log()
+        return a.log_softmax(self.axis)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         return out_grad - exp(node) * summation(out_grad, self.axis, keepdims=True)

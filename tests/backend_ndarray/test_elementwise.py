@@ -120,7 +120,7 @@ def test_numpy_operands(device, dtype, values):
 
 def test_other_operands(array):
     a = array([1.0])
-    assert isinstance(a + ndl.Tensor([1.0]), ndl.Tensor)
+    assert isinstance(a + ndl.Tensor([1.0], device=a.device), ndl.Tensor)
     for use in (lambda: a + "1", lambda: a - [1], lambda: a * 1j, lambda: None / a, lambda: a < "1", lambda: a @ 2):
         with pytest.raises(TypeError, match=r"not supported|unsupported operand"):
             use()

@@ -235,7 +235,8 @@ def test_from_arrays_copies_and_checks(make):
 
 
 def test_normalisation_without_scale_and_shift(tensor):
-    for layer, x in ((nn.BatchNorm1d(2), [[1.0, 5], [3, 5]]), (nn.LayerNorm1d(2), [[1.0, 3], [5, 5]])):
+    for kind, x in ((nn.BatchNorm1d, [[1.0, 5], [3, 5]]), (nn.LayerNorm1d, [[1.0, 3], [5, 5]])):
+        layer = kind(2, device=tensor(x).device)
         layer.weight = layer.bias = None
         assert layer.parameters() == []
         expected = {nn.BatchNorm1d: [[-1, 0], [1, 0]], nn.LayerNorm1d: [[-1, 1], [0, 0]]}[type(layer)]

@@ -334,11 +334,11 @@ def test_forward_hooks(tensor):
     assert layer(tensor([3.0])).item() == 15
 
 
-def test_hooks_take_part_in_the_graph_and_are_no_children(tensor):
+def test_hooks_take_part_in_the_graph_and_are_no_children():
     layer = nn.Identity()
     scale = Forgetful()
     remove = layer.register_forward_hook(lambda module, args, output: scale(output))
-    layer(tensor([2.0])).backward()
+    layer(ndl.Tensor([2.0])).backward()
     assert scale.weight.grad.item() == 2
     remove()
     layer.register_forward_hook(scale)  # a module is callable, and so may stand among the hooks

@@ -1,0 +1,168 @@
+#include "gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace needle {
+namespace {
+
+template <class T, class Place>
+using Kernel = void (*)(const T*, Place, const T*, int64_t, const Step*, const Step*, T*, int64_t, bool, const T*);
+
+template <class T, class Place, int V, int... M>
+constexpr std::array<Kernel<T, Place>, sizeof...(M)> kernels_of(std::integer_sequence<int, M...>) {
+  return {tile<T, M + 1, V, Place>...};
+}
+// kKernels[V - 1][M - 1]
+template <class T, class Place>
+constexpr std::array<std::array<Kernel<T, Place>, kTileRows>, 2> kKernels = {
+    kernels_of<T, Place, 1>(std::make_integer_sequence<int, kTileRows>()),
+    kernels_of<T, Place, 2>(std::make_integer_sequence<int, kTileRows>())};
+
+// A panel: where it begins, how many registers wide it is, and which of its columns [from, to) are C's.
+template <class T>
+struct Panel {
+  const T* b;
+  int64_t column;  // of C, of the panel's first column that is C's
+  int registers, from, to;
+
+  Panel(const Right<T>& right, int64_t index) {
+    constexpr int lanes = kRegisterLanes<T>;
+    column = index * kTileColumns<T>;
+    const int width = static_cast<int>(std::min<int64_t>(right.columns - column, kTileColumns<T>));
+    registers = width > lanes ? 2 : 1;
+    from = right.packed ? 0 : registers * lanes - width;
+    to = from + width;
+    b = right.data + index * right.panel - from;
+  }
+  bool full() const { return to - from == registers * kRegisterLanes<T>; }
+};
+
+// One tile of m rows; of a panel that is not full, the columns that are C's go there by way of a buffer.
+template <class T, class Place>
+void compute(int64_t m, const T* a, Place place, const Panel<T>& panel, int64_t b_stride, const Step* begin,
+             const Step* end, T* c, int64_t c_stride, bool first, const T* bias) {
+  const Kernel<T, Place> kernel = kKernels<T, Place>[panel.registers - 1][m - 1];
+  if (panel.full()) return kernel(a, place, panel.b, b_stride, begin, end, c, c_stride, first, bias);
+  T product[kTileRows * kTileColumns<T>];
+  kernel(a, place, panel.b, b_stride, begin, end, product, kTileColumns<T>, true, nullptr);
+  for (int64_t i = 0; i < m; ++i) {
+    const T* from = product + i * kTileColumns<T> + panel.from;
+    T* to = c + i * c_stride;
+    for (int j = 0; j < panel.to - panel.from; ++j) {
+      const T total = first ? from[j] : to[j] + from[j];
+      to[j] = bias ? total + bias[j] : total;
+    }
+  }
+}
+
+// Asks for what the next m rows of A are going to read, a line at a time: processors see no pattern in so many rows.
+template <class T>
+void ask_for_rows(const T* a, int64_t stride, int64_t m, const Step* begin, const Step* end) {
+  constexpr int64_t line = 64 / sizeof(T);
+  for (const Step* step = begin; step < end; step += line)
+    for (int64_t i = 0; i < m; ++i) __builtin_prefetch(a + step->a + i * stride);
+}
+
+// Asks for the place of a tile that is going to be written.
+template <class T>
+void ask_for_tile(const T* c, int64_t stride, int64_t m, int registers) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int v = 0; v < registers; ++v) __builtin_prefetch(c + i * stride + v * kRegisterLanes<T>, 1);
+}
+
+template <class T>
+int64_t panel_count(const Right<T>& b) {
+  return ceil_div(b.columns, kTileColumns<T>);
+}
+
+}  // namespace
+
+template <class T>
+void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Right<T>& b, bool first, const T* bias) {
+  // Tiles of nearly equal height: the first `taller` ones have a row more.
+  const int64_t most = tile_rows<T>(rows.rows.a), tiles = (rows.rows.count + most - 1) / most;
+  const int64_t height = tiles ? rows.rows.count / tiles : 0, taller = rows.rows.count - height * tiles;
+  for (int64_t j = 0; j < panel_count(b); ++j) {
+    const Panel<T> panel(b, j);
+    const T* panel_bias = bias ? bias + panel.column : nullptr;
+    for (int64_t outer = 0; outer < rows.outer.count; ++outer) {
+      for (int64_t middle = 0; middle < rows.middle.count; ++middle) {
+        const T* a = rows.a + outer * rows.outer.a + middle * rows.middle.a;
+        T* c = rows.c + outer * rows.outer.c + middle * rows.middle.c + panel.column;
+        for (int64_t i = 0; i < tiles; ++i) {
+          const int64_t m = height + (i < taller);
+          if (rows.cold) {
+            if (j == 0) ask_for_rows(a + m * rows.rows.a, rows.rows.a, m, begin, end);
+            ask_for_tile(c + m * rows.rows.c, rows.rows.c, m, panel.registers);
+          }
+          if (rows.rows.a == 1)
+            compute(m, a, Adjacent{}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
+          else
+            compute(m, a, Spaced{rows.rows.a}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
+          a += m * rows.rows.a;
+          c += m * rows.rows.c;
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void multiply(const T* a, const std::vector<int64_t>& offsets, const Step* begin, const Step* end, const Right<T>& b,
+              T* c, int64_t c_stride) {
+  const int64_t count = offsets.size(), tiles = (count + kTileRows - 1) / kTileRows;
+  for (int64_t j = 0; j < panel_count(b); ++j) {
+    const Panel<T> panel(b, j);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t row = count * i / tiles, m = count * (i + 1) / tiles - row;
+      compute<T, Listed>(m, a, {offsets.data() + row}, panel, b.row, begin, end, c + row * c_stride + panel.column,
+                         c_stride, true, nullptr);
+    }
+  }
+}
+
+void Steps::append(int64_t position, int64_t length, int64_t a, int64_t a_step, int64_t b) {
+  while (length > 0) {
+    const int64_t group = position / kGroup, n = std::min(length, (group + 1) * kGroup - position);
+    if (group != last_group_) groups.push_back(groups.back());
+    last_group_ = group;
+    const size_t old = list.size();
+    list.resize(old + n);
+    for (int64_t i = 0; i < n; ++i) list[old + i] = {a + i * a_step, b + i};
+    groups.back() += n;
+    position += n, length -= n, a += n * a_step, b += n;
+  }
+}
+
+template <class T>
+void pack(const T* b, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* packed,
+          int64_t panel) {
+  constexpr int64_t width = kTileColumns<T>, kRowsAtOnce = 16;  // written lines stay in the first cache
+  const int64_t whole = column_stride == 1 ? columns / width * width : 0;  // columns of full panels, copied row by row
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < whole; column += width)
+      std::memcpy(packed + column / width * panel + row * width, b + row * row_stride + column, width * sizeof(T));
+  for (int64_t column = whole; column < columns; column += width) {
+    const T* from = b + column * column_stride;
+    T* to = packed + column / width * panel;
+    const int64_t n = std::min(width, columns - column);
+    for (int64_t first = 0; first < rows; first += kRowsAtOnce) {
+      const int64_t last = std::min(rows, first + kRowsAtOnce);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t row = first; row < last; ++row) to[row * width + j] = from[row * row_stride + j * column_stride];
+      for (int64_t row = first; row < last; ++row) std::fill(to + row * width + n, to + (row + 1) * width, T{});
+    }
+  }
+}
+
+#define NEEDLE_INSTANTIATE(T)                                                                                  \
+  template void multiply<T>(const Rows<T>&, const Step*, const Step*, const Right<T>&, bool, const T*);        \
+  template void multiply<T>(const T*, const std::vector<int64_t>&, const Step*, const Step*, const Right<T>&,  \
+                            T*, int64_t);                                                                      \
+  template void pack<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*, int64_t);
+NEEDLE_INSTANTIATE(float)
+NEEDLE_INSTANTIATE(double)
+
+}  // namespace needle
