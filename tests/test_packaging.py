@@ -57,6 +57,7 @@ def test_importing_needle_loads_numpy_and_nothing_optional():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # it compiles every kernel for every instruction set
 def test_a_wheel_works_away_from_the_repository(tmp_path):
     source, installed = tmp_path / "source", tmp_path / "installed"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info"))
