@@ -29,7 +29,7 @@ void softmax_row(const T* p, T* out, int64_t n) {
   });
   double total = join_sum(sums);
   if (logarithm) {
-    Vec<T> log_total = log(Vec<T>(static_cast<T>(total)));
+    Vec<T> log_total = static_cast<T>(log(Vec<double>(total))[0]);
     for_each_vector([&](Vec<T> shifted, int64_t i, int64_t count) NEEDLE_INLINE_LAMBDA {
       write(i, count, shifted - log_total);
     });
@@ -71,7 +71,7 @@ void softmax_columns(const T* p, T* out, int64_t columns, const Axis& axis, int6
   });
   for (int64_t c = 0; c < columns; c += kLanes) {
     Vec<double> total = read(sums, c);
-    write(terms, c, logarithm ? log(convert<T>(total)) : convert<T>(1.0 / total));
+    write(terms, c, convert<T>(logarithm ? log(total) : 1.0 / total));
   }
   for_each_vector([&](Vec<T> x, int64_t c, T* to) NEEDLE_INLINE_LAMBDA {
     write(to, c, logarithm ? x - read(largest, c) - read(terms, c) : read(to, c) * read(terms, c));
