@@ -93,15 +93,13 @@ NEEDLE_INLINE Vec<T> polynomial(Vec<T> x, const T (&c)[size]) {
 // x = n ln 2 + r with |r| <= ln(2) / 2.
 template <class T>
 struct ExpArgument {
-  Vec<T> r;
-  Vec<Int<T>> n;
+  Vec<T> r, n;
 };
 template <class T>
 NEEDLE_INLINE ExpArgument<T> exp_argument(Vec<T> x) {
   using C = MathConstants<T>;
-  Vec<T> shifted = fma(x, Vec<T>(C::kLog2e), Vec<T>(C::kRound)), n = shifted - C::kRound;
-  Vec<T> r = fma(n, Vec<T>(-C::kLn2High), x);
-  return {fma(n, Vec<T>(-C::kLn2Low), r), to_bits(shifted) - to_bits(Vec<T>(C::kRound))};
+  Vec<T> n = fma(x, Vec<T>(C::kLog2e), Vec<T>(C::kRound)) - C::kRound;
+  return {fma(n, Vec<T>(-C::kLn2Low), fma(n, Vec<T>(-C::kLn2High), x)), n};
 }
 
 // exp(r) - 1 for |r| <= ln(2) / 2.
@@ -111,24 +109,40 @@ NEEDLE_INLINE Vec<T> expm1_small(Vec<T> r) {
 }
 
 template <class T>
+NEEDLE_INLINE Vec<Int<T>> to_int(Vec<T> n) {  // of small integers
+  return to_bits(n + MathConstants<T>::kRound) - to_bits(Vec<T>(MathConstants<T>::kRound));
+}
+template <class T>
 NEEDLE_INLINE Vec<T> power_of_two(Vec<Int<T>> n) {  // a normal number
   return from_bits<T>(shift_left(n + Int<T>(MathConstants<T>::kBias), MathConstants<T>::kMantissaBits));
 }
 
 // x * 2^n, rounded once, for x about 1 and any n that exp meets: in two steps, since 2^n may be no normal number.
 template <class T>
-NEEDLE_INLINE Vec<T> scale(Vec<T> x, Vec<Int<T>> n) {
-  Vec<Int<T>> half = shift_right(n + Int<T>(2048), 1) - Int<T>(1024);
-  return x * power_of_two<T>(half) * power_of_two<T>(n - half);
+NEEDLE_INLINE Vec<T> scale(Vec<T> x, Vec<T> n) {
+#if defined(NEEDLE_HAS_SCALEF)
+  return scalef(x, n);
+#else
+  Vec<Int<T>> whole = to_int(n), half = shift_right(whole + Int<T>(2048), 1) - Int<T>(1024);
+  return x * power_of_two<T>(half) * power_of_two<T>(whole - half);
+#endif
+}
+
+// NaN passes. Written so that compilers see the instructions min and max.
+template <class T>
+NEEDLE_INLINE Vec<T> at_most(Vec<T> x, T limit) {
+  return select(Vec<T>(limit) < x, Vec<T>(limit), x);
+}
+template <class T>
+NEEDLE_INLINE Vec<T> at_least(Vec<T> x, T limit) {
+  return select(Vec<T>(limit) > x, Vec<T>(limit), x);
 }
 
 template <class T>
 NEEDLE_INLINE Vec<T> exp(Vec<T> x) {
   using C = MathConstants<T>;
-  x = select(x > Vec<T>(C::kExpHigh), Vec<T>(C::kExpHigh), x);
-  x = select(x < Vec<T>(C::kExpLow), Vec<T>(C::kExpLow), x);
-  auto argument = exp_argument(x);
-  return scale(expm1_small(argument.r) + T(1), argument.n);
+  auto [r, n] = exp_argument(at_least(at_most(x, C::kExpHigh), C::kExpLow));
+  return scale(expm1_small(r) + T(1), n);
 }
 
 // x > 0 as m * 2^k with m in [sqrt(1/2), sqrt(2)).
@@ -177,11 +191,10 @@ NEEDLE_INLINE Vec<T> precise_quotient(Vec<T> a, Vec<T> a_low, Vec<T> b, Vec<T> b
 template <class T>
 NEEDLE_INLINE Vec<T> tanh(Vec<T> x) {  // (exp(2 x) - 1) / (exp(2 x) + 1)
   using C = MathConstants<T>;
-  Vec<T> a = absolute(x);
-  a = select(a > Vec<T>(C::kTanhOne), Vec<T>(C::kTanhOne), a);
+  Vec<T> a = at_most(absolute(x), C::kTanhOne);
   auto [r, n] = exp_argument(a + a);  // n >= 0
   Vec<T> tail = r * r * polynomial(r, C::kExp), small = r + tail, small_low = tail - (small - r);
-  Vec<T> scale = power_of_two<T>(n), whole = scale - T(1), fraction = small * scale;
+  Vec<T> scale = power_of_two<T>(to_int(n)), whole = scale - T(1), fraction = small * scale;
   Vec<T> expm1 = whole + fraction, expm1_low = fma(small_low, scale, fraction - (expm1 - whole));
   Vec<T> sum = expm1 + T(2), sum_low = expm1 - (sum - T(2)) + expm1_low;
   return with_sign_of(precise_quotient(expm1, expm1_low, sum, sum_low), x);
@@ -196,8 +209,7 @@ NEEDLE_INLINE Vec<T> sigmoid(Vec<T> x) {
 template <class T>
 NEEDLE_INLINE Vec<T> erf(Vec<T> x) {
   using C = MathConstants<T>;
-  Vec<T> a = absolute(x);
-  a = select(a > Vec<T>(C::kErfOne), Vec<T>(C::kErfOne), a);
+  Vec<T> a = at_most(absolute(x), C::kErfOne);
   Vec<T> small = fma(a, polynomial(a * a, C::kErfSmall), a), large = T(1) - exp(-polynomial(a, C::kErfLarge));
   return with_sign_of(select(a < Vec<T>(1), small, large), x);
 }
@@ -230,13 +242,12 @@ NEEDLE_INLINE DoubleDouble precise_log(Vec<double> x) {
 NEEDLE_INLINE Vec<double> precise_exp(Vec<double> x, Vec<double> low) {  // of x + low, |low| far below |x|
   using V = Vec<double>;
   using C = MathConstants<double>;
-  x = select(x > V(C::kExpHigh), V(C::kExpHigh), x);
-  x = select(x < V(C::kExpLow), V(C::kExpLow), x);
-  V shifted = fma(x, V(C::kLog2e), V(C::kRound)), n = shifted - C::kRound;
+  x = at_least(at_most(x, C::kExpHigh), C::kExpLow);
+  V n = fma(x, V(C::kLog2e), V(C::kRound)) - C::kRound;
   V exact = fma(n, V(-C::kLn2High), x), rest = fma(n, V(-C::kLn2Low), low);
   V r = exact + rest, r_low = rest - (r - exact), sum = r + 1.0, sum_low = r - (sum - 1.0);
   V tail = fma(r * r, polynomial(r, C::kExp), sum_low + fma(r_low, r, r_low));
-  return scale(sum + tail, to_bits(shifted) - to_bits(V(C::kRound)));
+  return scale(sum + tail, n);
 }
 
 // pow's cases beside exp(y log|x|): signs, zeros and infinities as in C.

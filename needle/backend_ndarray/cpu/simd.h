@@ -122,24 +122,46 @@ NEEDLE_INLINE Vec<T> splat(T x) {
   return Vec<T>(x);
 }
 
-// The first n lanes from memory, the others `rest`; and the first n lanes to memory.
-template <class T>
-NEEDLE_INLINE Vec<T> load_first(const T* p, int64_t n, T rest) {
-  T lane[kLanes];
-  for (int i = 0; i < kLanes; ++i) lane[i] = i < n ? p[i] : rest;
-  return load(lane);
-}
-template <class T>
-NEEDLE_INLINE void store_first(T* p, Vec<T> v, int64_t n) {
-  T lane[kLanes];
-  store(lane, v);
-  std::memcpy(p, lane, n * sizeof(T));
-}
-
 template <class T>
 NEEDLE_INLINE Vec<T> select(Vec<Int<T>> mask, Vec<T> a, Vec<T> b) {
   NEEDLE_EACH_PART(T, a.part[i] = mask.part[i] ? a.part[i] : b.part[i]);
   return a;
+}
+
+// The first n lanes from memory, the others `rest`; and the first n lanes to memory. n < 16.
+template <class T>
+NEEDLE_INLINE Vec<T> load_first(const T* p, int64_t n, T rest) {
+  Vec<T> v(rest);
+#if defined(__AVX512F__)
+  unsigned mask = (1u << n) - 1;
+  if constexpr (std::is_same_v<T, float>) {
+    v.part[0] = _mm512_mask_loadu_ps(v.part[0], mask, p);
+    return v;
+  } else if constexpr (std::is_same_v<T, double>) {
+    v.part[0] = _mm512_mask_loadu_pd(v.part[0], mask & 0xff, p);
+    v.part[1] = _mm512_mask_loadu_pd(v.part[1], mask >> 8, p + 8);
+    return v;
+  }
+#endif
+  T lane[kLanes];
+  store(lane, v);
+  for (int64_t i = 0; i < n; ++i) lane[i] = p[i];
+  return load(lane);
+}
+template <class T>
+NEEDLE_INLINE void store_first(T* p, Vec<T> v, int64_t n) {
+#if defined(__AVX512F__)
+  unsigned mask = (1u << n) - 1;
+  if constexpr (std::is_same_v<T, float>) {
+    return _mm512_mask_storeu_ps(p, mask, v.part[0]);
+  } else if constexpr (std::is_same_v<T, double>) {
+    _mm512_mask_storeu_pd(p, mask & 0xff, v.part[0]);
+    return _mm512_mask_storeu_pd(p + 8, mask >> 8, v.part[1]);
+  }
+#endif
+  T lane[kLanes];
+  store(lane, v);
+  for (int64_t i = 0; i < n; ++i) p[i] = lane[i];
 }
 
 // The same bits as integers, and back.
@@ -213,6 +235,23 @@ NEEDLE_INLINE void store_as(To* p, Vec<From> v) {
 }
 template <class To, class From>
 NEEDLE_INLINE Vec<To> convert(Vec<From> v) {
+#if defined(__AVX512F__)  // from halves of the register: a way through memory would wait for it
+  if constexpr (std::is_same_v<To, double> && std::is_same_v<From, float>) {
+    Vec<double> r;
+    r.part[0] = widen(_mm512_maskz_extractf32x8_ps(0xff, v.part[0], 0));
+    r.part[1] = widen(_mm512_maskz_extractf32x8_ps(0xff, v.part[0], 1));
+    return r;
+  }
+#elif defined(__FMA__)
+  if constexpr (std::is_same_v<To, double> && std::is_same_v<From, float>) {
+    Vec<double> r;
+    NEEDLE_EACH_PART(float, {
+      r.part[2 * i] = widen(_mm256_castps256_ps128(v.part[i]));
+      r.part[2 * i + 1] = widen(_mm256_extractf128_ps(v.part[i], 1));
+    });
+    return r;
+  }
+#endif
   To lane[kLanes];
   store_as(lane, v);
   return load(lane);
@@ -276,6 +315,16 @@ NEEDLE_INLINE Register<T> sqrt(Register<T> a) {
   return a;
 #endif
 }
+
+#if defined(__AVX512F__)
+#define NEEDLE_HAS_SCALEF
+template <class T>
+NEEDLE_INLINE Vec<T> scalef(Vec<T> x, Vec<T> n) {  // x * 2^n for integers n, rounded once
+  if constexpr (sizeof(T) == 4) NEEDLE_EACH_PART(T, x.part[i] = _mm512_maskz_scalef_ps(0xffff, x.part[i], n.part[i]));
+  else NEEDLE_EACH_PART(T, x.part[i] = _mm512_maskz_scalef_pd(0xff, x.part[i], n.part[i]));
+  return x;
+}
+#endif
 
 template <class T>
 NEEDLE_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) {

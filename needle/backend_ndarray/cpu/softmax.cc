@@ -27,16 +27,17 @@ void softmax_row(const T* p, T* out, int64_t n) {
     sums += convert<double>(e);
     if (!logarithm) write(i, count, e);
   });
-  Vec<T> total = static_cast<T>(join_sum(sums));
+  double total = join_sum(sums);
   if (logarithm) {
-    Vec<T> log_total = log(total);
+    Vec<T> log_total = static_cast<T>(log(Vec<double>(total))[0]);
     for_each_vector([&](Vec<T> shifted, int64_t i, int64_t count) NEEDLE_INLINE_LAMBDA {
       write(i, count, shifted - log_total);
     });
   } else {
+    Vec<T> factor = static_cast<T>(1 / total);
     int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) store(out + i, load(out + i) / total);
-    if (i < n) store_first(out + i, load_first(out + i, n - i, T(0)) / total, n - i);
+    for (; i + kLanes <= n; i += kLanes) store(out + i, load(out + i) * factor);
+    if (i < n) store_first(out + i, load_first(out + i, n - i, T(0)) * factor, n - i);
   }
 }
 
@@ -45,7 +46,7 @@ constexpr int64_t kColumns = 256, kGrainElements = 1 << 13;
 // `columns` columns side by side, each along an axis.
 template <class T, bool logarithm>
 void softmax_columns(const T* p, T* out, int64_t columns, const Axis& axis, int64_t out_stride) {
-  T largest[kColumns], totals[kColumns];
+  T largest[kColumns], terms[kColumns];  // terms: log(sum) to subtract, or 1 / sum to multiply with
   double sums[kColumns] = {};
   auto read = [&](const auto* from, int64_t c) NEEDLE_INLINE_LAMBDA {
     using E = std::remove_cv_t<std::remove_reference_t<decltype(*from)>>;
@@ -69,11 +70,11 @@ void softmax_columns(const T* p, T* out, int64_t columns, const Axis& axis, int6
     if (!logarithm) write(to, c, e);
   });
   for (int64_t c = 0; c < columns; c += kLanes) {
-    Vec<T> total = convert<T>(read(sums, c));
-    write(totals, c, logarithm ? log(total) : total);
+    Vec<double> total = read(sums, c);
+    write(terms, c, convert<T>(logarithm ? log(total) : 1.0 / total));
   }
   for_each_vector([&](Vec<T> x, int64_t c, T* to) NEEDLE_INLINE_LAMBDA {
-    write(to, c, logarithm ? x - read(largest, c) - read(totals, c) : read(to, c) / read(totals, c));
+    write(to, c, logarithm ? x - read(largest, c) - read(terms, c) : read(to, c) * read(terms, c));
   });
 }
 
