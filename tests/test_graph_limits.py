@@ -75,7 +75,7 @@ def steps(device, optimizer, free_graph):
     """Train for ever on one batch; yield after every step."""
     model = network(device)
     opt = optimizer(model.parameters(), lr=0.01)
-    x, labels = ndl.init.rand(128, 1, 8, 8, device=device), ndl.Tensor(np.arange(128) % 10, device=device)
+    x, labels = ndl.init.rand(512, 1, 8, 8, device=device), ndl.Tensor(np.arange(512) % 10, device=device)
     while True:
         opt.reset_grad()
         loss = nn.SoftmaxLoss()(model(x), labels)

@@ -99,7 +99,7 @@ def test_a_terminal_sees_a_bar_with_loss_and_accuracy(run, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    run("--epochs", 1)
+    run("--epochs", 1, "--device", "cpu_numpy")  # slow enough for a bar that is drawn ten times a second
     assert re.search(r"epoch 1/1: .*\|.*\d+/23 .*accuracy=\d+\.\d\d%, loss=\d\.\d+", terminal.getvalue())
 
 
