@@ -119,6 +119,8 @@ class Value:
     versions: tuple[Any, ...]  # of the inputs and of the result, when the op ran
     hooks: Mapping[int, Callable[[Any], Any]] = MappingProxyType({})
     kind: type[Value]  # Tensor or TensorTuple
+    watch: Any = None  # what `needle.anomaly` has look at every result and gradient, while it is on
+    made_at: str | None = None  # the line of the program that made it, where that was asked for
 
     @classmethod
     def make_from_op(cls: type[V], op: Op, inputs: Sequence[Value]) -> V:
@@ -142,6 +144,8 @@ class Value:
         op, inputs = self.op, self.inputs
         assert op is not None
         self._array = self._wrap(op.compute(*[value.realize_cached_data() for value in inputs]))
+        if self.watch is not None:
+            self.watch.made(self, op, inputs)
         if self.requires_grad:
             self.versions = (*[value.version for value in inputs], self.version)
         else:  # nothing to differentiate: the result is a leaf

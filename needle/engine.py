@@ -171,7 +171,10 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
     changed = [(value, name) for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
     outer, state.changed = state.changed, (*state.changed, *changed)
     try:
-        gradients = op.gradient_as_tuple(gradient, node)
+        if node.watch is None:
+            gradients = op.gradient_as_tuple(gradient, node)
+        else:
+            gradients = node.watch.differentiate(gradient, node)
     finally:
         state.changed = outer
     if len(gradients) != len(node.inputs):
