@@ -6,7 +6,8 @@ import pytest
 import needle as ndl
 from needle.autograd import TensorOp
 from needle.errors import DTypeError, GradientError
-from needle.testing import check_gradients
+from needle.testing import WrongGradient, assert_gradients, check_gradients
+from tests.testing.faults import Doubled
 
 
 def tensor(values, **options):
@@ -60,20 +61,29 @@ def test_a_wrong_second_derivative_is_found():
 def test_float32_is_refused():
     with pytest.raises(DTypeError, match=r"input 1 is float32.*float64"):
         check_gradients(lambda a, b: a + b, [tensor([1.0]), ndl.Tensor([1.0])])
+    with pytest.raises(DTypeError, match=r"output 0 is float32 though the inputs are float64"):
+        check_gradients(lambda a: a.astype("float32"), tensor([1.0]))
 
 
 @pytest.mark.parametrize(
-    "fn, at",
+    "fn, at, text",
     [
-        (lambda x: ndl.ops.max_pool2d(x, 2), [[[[1.0, 2.0], [2.0, 0.0]]]]),
-        (lambda x: x.max(), [3.0, 1.0, 3.0]),
-        (ndl.ops.relu, [0.0, 1.0]),
-        (ndl.ops.abs, [0.0]),
+        (lambda x: ndl.ops.max_pool2d(x, 2), [[[[1.0, 2.0], [2.0, 0.0]]]], r"0, 0, 1\) and \(0, 0, 1, 0\), near 2"),
+        (lambda x: x.max(), [3.0, 1.0, 3.0], r"input 0 ties at \(0,\) and \(2,\), near 3"),
+        (lambda x: x.max(), [3.0, 1.0, 3.000002], r"input 0 ties at \(0,\) and \(2,\), near 3"),
+        (ndl.ops.relu, [0.0, 1.0], r"input 0 at \(0,\) is 0\)"),
+        (ndl.ops.relu, [0.0, 1e-6], r"input 0 at \(0,\) is 0; input 0 at \(1,\) is 1e-06\)"),
+        (ndl.ops.abs, np.zeros(5), r"is 0; input 0 at \(2,\) is 0; and 2 more\)"),
+        (lambda x: ndl.ops.relu(1e9 - x), [1e9, 0.0], r"input 0 at \(0,\) is 1e\+09"),
     ],
 )
-def test_kinks_and_ties_are_named(fn, at):
-    with pytest.raises(GradientError, match="kink or a tie"):
+def test_kinks_and_ties_are_named(fn, at, text):
+    with pytest.raises(GradientError, match=rf"slopes to both sides .* kink or a tie .*{text}"):
         check_gradients(fn, tensor(at))
+
+
+def test_a_step_fits_large_inputs():
+    check_gradients(lambda x, y: x * y, [tensor([3e9, 1e9]), tensor([1e-3, 2e-3])])
 
 
 def test_a_kink_of_the_gradient_is_named():
@@ -106,3 +116,31 @@ def test_constants_are_passed_on():
 def test_nan_is_a_wrong_gradient():
     with np.errstate(all="ignore"), pytest.raises(GradientError, match="got nan"):
         check_gradients(lambda x: ndl.ops.where(x > 0, x.sqrt(), x), tensor([-1.0, 4.0]), order=1)
+
+
+def test_a_wrong_gradient_can_be_read():
+    with pytest.raises(WrongGradient) as caught:
+        check_gradients(
+            lambda a, b: a * Doubled()(b), [tensor([[3.0, 4.0]], requires_grad=False), tensor([[1.0, 2.0]])]
+        )
+    finding = caught.value.finding
+    assert (finding.op, finding.order, finding.input, finding.index) == ("EWiseMul", 1, 1, (0, 1))
+    assert (finding.got, round(finding.expected, 6), round(finding.relative_error, 6)) == (4.0, 8.0, 0.5)
+    assert caught.value.culprit is None
+
+
+def test_graders_assert():
+    labels = np.array([0, 2])
+    assert_gradients(ndl.ops.cross_entropy, [np.random.randn(2, 3).astype("float32"), labels])
+    assert_gradients(ndl.ops.tanh, ndl.randn(3, requires_grad=True))
+    with pytest.raises(AssertionError, match=r"wrong gradient of input 0.*\n.*is Doubled: .*1/2 times") as caught:
+        assert_gradients(lambda x: Doubled()(x).sum(), np.ones((2, 3)))
+    assert isinstance(caught.value.__cause__, WrongGradient)
+    with pytest.raises(AssertionError, match="kink or a tie"):
+        assert_gradients(ndl.ops.relu, np.zeros(1))
+
+
+def test_graders_choose_the_device(device):
+    devices = []
+    assert_gradients(lambda x: devices.append(x.device) or x * x, np.ones(2), device=device)
+    assert set(devices) == {device}
