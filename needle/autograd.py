@@ -206,9 +206,10 @@ def is_foreign(value: object) -> bool:
 def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     """Make the error for an argument called `name` that should be a Tensor."""
     kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     twice = "the package was imported under two names, import it as `needle` only"
     return DTypeError(
-        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}; "
+        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {module}{kind.__qualname__}; "
         f"{twice if is_foreign(value) else 'wrap it in needle.Tensor'}"
     )
 

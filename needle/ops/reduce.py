@@ -50,7 +50,7 @@ def summation(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tenso
 
 
 def mean(a: Tensor, axes: AxesLike = None, keepdims: bool = False) -> Tensor:
-    """Average over axes: Summation, DivScalar. NaN over no elements. Within 2 eps * mean(|a|) in float32.
+    """Average over axes: Summation, DivScalar. NaN over no elements. In float32 it is within 2 eps times that of |a|.
 
     >>> import needle as ndl
     >>> mean(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), axes=1).numpy().tolist()

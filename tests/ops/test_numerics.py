@@ -1,4 +1,4 @@
-"""float32 results at hard values stay within the bounds that the docstrings state, by a float64 oracle of the inputs."""
+"""float32 results at hard values stay within the bounds that the docstrings state: a float64 oracle of the inputs."""
 
 from collections.abc import Callable
 from typing import Any

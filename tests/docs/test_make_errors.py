@@ -1,0 +1,51 @@
+"""docs/errors.md is what its script writes, and speaks of every op and layer."""
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import needle as ndl
+from needle import nn, ops
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "make_errors.py"
+WITHOUT_MISTAKES = {"Identity", "Module"}  # takes anything; is abstract
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("make_errors", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not ndl.cpu().enabled(), reason="the page tells of two devices")
+def test_the_page_is_up_to_date(script):
+    assert script.PAGE.read_text(encoding="utf-8") == script.page(), "run python docs/make_errors.py"
+
+
+def test_every_op_and_layer_is_in_it(script):
+    programs = "\n".join([program for _, programs in script.MISTAKES for program in programs])
+    named = set(re.findall(r"\b(?:ops|nn)\.(\w+)\(", programs))
+    functions = {name for name, value in vars(ops).items() if inspect.isfunction(value)}
+    layers = {name for name, value in vars(nn).items() if inspect.isclass(value) and issubclass(value, nn.Module)}
+    assert functions | layers <= named | WITHOUT_MISTAKES, sorted((functions | layers) - named - WITHOUT_MISTAKES)
+
+
+def test_the_ten_commonest_mistakes_are_told_with_their_op(script):
+    assert len(script.MISTAKES) == 10
+    for title, programs in script.MISTAKES:
+        for program in programs:
+            kind, name, text = re.fullmatch(
+                r"(\w+): ([\w()]+(?: is not enabled)?): (.+)", script.answer(program)
+            ).groups()
+            assert issubclass(getattr(ndl.errors, kind), Exception), title
+            assert name and re.search(r"[;,(]|must|expected|not|name", text), f"{program}: {text}"
+
+
+def test_what_is_no_mistake_is_refused(script):
+    with pytest.raises(RuntimeError, match="this is no mistake: x \\+ 1"):
+        script.answer("x + 1")
