@@ -107,6 +107,12 @@ def test_origins(tensor):
         assert np.isnan(ops.log(-x).numpy()).all()  # origins only, nothing raises
 
 
+def test_deferred_ops_are_looked_at_when_they_are_computed(tensor, monkeypatch):
+    monkeypatch.setattr(ndl.autograd, "LAZY_MODE", True)
+    y = ops.log(tensor([-1.0]))
+    assert "Log gave nan" in caught(lambda: y.realize_cached_data())
+
+
 def test_blocks_nest_and_the_innermost_decides(tensor):
     x = tensor([0.0])
     with detect_anomaly():

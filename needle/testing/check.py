@@ -31,9 +31,9 @@ def check_gradients(
     """Check the gradients of `fn(*inputs)`, and the gradients of those up to `order`, by central differences.
 
     The outputs are summed with random weights to one number f. Along a random direction v, the graph's slope
-    <grad f, v> must equal (f(x + step * v) - f(x - step * v)) / (2 * step); where it does not, the elements are
-    compared one by one, and what their pattern suggests is said: a factor, a sign, a missing sum, a transposed block,
-    a border, and so on.
+    <grad f, v> must equal (f(x + step * v) - f(x - step * v)) / (2 * step). Where it does not, the elements are
+    compared one by one, which decides, and what their pattern suggests is said: a factor, a sign, a missing sum, a
+    transposed block, a border, and so on.
 
     Args:
         fn: takes Tensors, gives a Tensor or a tuple of them; the same result at each call.
@@ -49,8 +49,8 @@ def check_gradients(
         DTypeError: an input is no Tensor, or it or an output is not float64; differences in float32, which has seven
             digits, pass or fail by luck.
         WrongGradient: a GradientError that names the op, the order, the input, the index, got and expected.
-        GradientError: the function has a kink or a tie at these inputs (it names them), or gives another value at each
-            call, or no input requires a gradient.
+        GradientError: the function has a kink or a tie at these inputs (it names them), or is not finite, or gives
+            another value at each call, or no input requires a gradient.
 
     >>> import needle as ndl
     >>> check_gradients(lambda x, y: x * y.exp(), [ndl.Tensor([1.0, 2.0], dtype="float64") for _ in range(2)])

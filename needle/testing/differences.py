@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from needle.autograd import Tensor
+from needle.errors import DTypeError, GradientError
 from needle.gradients import grad
 
 Ndarray: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -44,7 +45,9 @@ class WeightedSum:
         self.checked = [index for index, x in enumerate(inputs) if x.requires_grad]
         self.at: list[Ndarray] = [inputs[index].numpy() for index in self.checked]
         self.scales = [max(1.0, float(np.abs(x).max(initial=0))) for x in self.at]
-        self.weights: Arrays = [generator.standard_normal(y.shape) for y in self.outputs(*inputs)]
+        outputs = self.outputs(*inputs)
+        _check_outputs(outputs)
+        self.weights: Arrays = [generator.standard_normal(y.shape) for y in outputs]
 
     def outputs(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Call the function; a single Tensor is made a tuple."""
@@ -103,6 +106,22 @@ class WeightedSum:
             for gradient, weights in zip(gradients, weightings):
                 gradient[place] = _weighted(changes, weights)
         return gradients
+
+
+def _check_outputs(outputs: Sequence[Tensor]) -> None:
+    for index, output in enumerate(outputs):
+        if output.dtype != np.float64:
+            raise DTypeError(
+                f"check_gradients: output {index} is {output.dtype} though the inputs are float64; "
+                "differences need float64 all the way"
+            )
+        values = output.numpy()
+        places = [tuple(place) for place in np.argwhere(~np.isfinite(values)).tolist()]
+        if places:
+            raise GradientError(
+                f"check_gradients: output {index} at {places[0]} is {values[places[0]]}, which has no differences; "
+                "choose other inputs"
+            )
 
 
 def _weighted(outputs: Arrays, weights: Arrays) -> float:

@@ -46,8 +46,8 @@ def _check_alone(node: Value, f: WeightedSum, order: int, tolerance: Tolerance) 
     fn = alone.run
     name = type(node.op).__name__
     for level in range(1, order + 1):
-        one = WeightedSum(fn, alone.leaves, f.step, f.generator)
         try:
+            one = WeightedSum(fn, alone.leaves, f.step, f.generator)
             finding = find_wrong(one, name, level, tolerance)
         except (DTypeError, GradientError):
             return None

@@ -7,7 +7,7 @@ import needle as ndl
 from needle.autograd import TensorOp
 from needle.errors import DTypeError, GradientError
 from needle.testing import WrongGradient, assert_gradients, check_gradients
-from tests.testing.faults import Doubled
+from tests.testing.faults import Doubled, Planted
 
 
 def tensor(values, **options):
@@ -127,6 +127,19 @@ def test_a_wrong_gradient_can_be_read():
     assert (finding.op, finding.order, finding.input, finding.index) == ("EWiseMul", 1, 1, (0, 1))
     assert (finding.got, round(finding.expected, 6), round(finding.relative_error, 6)) == (4.0, 8.0, 0.5)
     assert caught.value.culprit is None
+
+
+def test_elements_decide():
+    """Along a direction, errors add up that are none at each element."""
+    tiny = Planted(lambda a: a * 0, lambda d, x: np.full(x.shape, 0.9e-6) + x * 0)
+    check_gradients(tiny, tensor(np.ones(100)), order=1)
+    with pytest.raises(WrongGradient):
+        check_gradients(tiny, tensor(np.ones(100)), order=1, atol=0.8e-6)
+
+
+def test_what_is_not_finite_is_refused():
+    with pytest.raises(GradientError, match=r"output 0 at \(1,\) is -?inf, which has no differences"):
+        check_gradients(ndl.ops.log, tensor([1.0, 0.0]))
 
 
 def test_graders_assert():
