@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
-from math import prod
+from itertools import chain, combinations, permutations
 
 import numpy as np
 
 from needle.testing.differences import Arrays, Ndarray, Tolerance
 
-MOST_AXES = 5  # the permutations of more axes are not tried
+MOST_AXES = 5  # of more, not every permutation and choice is tried
 
 
 class Diagnosis:
@@ -102,7 +101,7 @@ class Diagnosis:
     def _counts(self) -> dict[int, str]:
         """Give the numbers that a confusion of sum and mean leaves as a factor, and what they count."""
         counts = {n: f"the length of axis {axis}" for axis, n in enumerate(self.got.shape) if n > 1}
-        return {prod(self.got.shape): "the number of elements"} | counts
+        return {self.got.size: "the number of elements"} | counts if self.got.size > 1 else {}
 
     def _fault(self) -> str:
         return next((text for text, wrong in self.suspects.items() if self.equal(self.got, wrong)), "")
@@ -144,9 +143,8 @@ def _moves(a: Ndarray) -> Iterator[tuple[str, Ndarray]]:
             name = "transposed" if a.ndim == 2 else f"transposed, axes {order}"
             yield name, a.transpose(order).reshape(a.shape)
             yield f"{name} and reshaped", a.reshape([a.shape[axis] for axis in order]).transpose(np.argsort(order))
-    for count in every:
-        for axes in combinations(every, count + 1):
-            yield f"flipped along {_axes(axes)}", np.flip(a, axes)
+    for axes in _subsets(every):
+        yield f"flipped along {_axes(axes)}", np.flip(a, axes)
 
 
 def faults(weights: Arrays) -> dict[str, Arrays]:
@@ -155,17 +153,21 @@ def faults(weights: Arrays) -> dict[str, Arrays]:
         "it does not depend on the gradient that comes in (multiply by out_grad)": [np.ones_like(w) for w in weights]
     }
     for output, w in enumerate(weights):
-        for axis, n in enumerate(w.shape):
-            which = f" of output {output}" if len(weights) > 1 else ""
-            for end in (0, n - 1) if n > 1 else ():
+        which = f" of output {output}" if len(weights) > 1 else ""
+        long = [axis for axis, n in enumerate(w.shape) if n > 1][:MOST_AXES]
+        for axes in _subsets(long):
+            for end, name in ((0, "the first"), (-1, "the last")):
                 part = [np.zeros_like(other) for other in weights]
-                place = (*[slice(None)] * axis, end)
+                place = tuple([end if axis in axes else slice(None) for axis in range(w.ndim)])
                 part[output][place] = w[place]
-                found[
-                    f"only index {end} of axis {axis}{which} of the gradient that comes in counts (a sum over that "
-                    "axis is missing)"
-                ] = part
-        if len(weights) > 1:
+                text = f"only {name} along {_axes(axes)}{which} of the gradient that comes in counts (a sum is missing)"
+                found[text] = part
+        if which:
             without = [np.zeros_like(other) if i == output else other for i, other in enumerate(weights)]
             found[f"what comes in by output {output} is left out"] = without
     return found
+
+
+def _subsets(axes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Give every choice of one or more axes, small ones first."""
+    return chain.from_iterable([combinations(axes, count) for count in range(1, len(axes) + 1)])
