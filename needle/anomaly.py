@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -148,11 +148,9 @@ def _looking() -> list[detect_anomaly]:
 
 def _line() -> str:
     """Give the line of the program that is running: of the innermost frame outside of this package."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    if frame is None:
-        return "needle itself"
     code, number = frame.f_code, frame.f_lineno
     text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
     return f"{code.co_filename}, line {number}, in {code.co_name}" + (f": {text}" if text else "")

@@ -74,6 +74,13 @@ def test_a_gradient_that_no_op_made(tensor):
     assert text.startswith("Planted.gradient gave input 0 nan at (0,), the first of 1") and "pass of Planted" in text
 
 
+def test_an_input_without_a_gradient_is_passed_over(tensor):
+    x, y = tensor([1.0]), tensor([2.0])
+    with detect_anomaly():
+        Planted(lambda a, b: a * b, lambda d, a, b: (d * b, None))(x, y).backward()
+    assert x.grad.numpy().tolist() == [2.0] and y.grad is None
+
+
 def test_a_bad_input_is_told_from_a_bad_op(tensor):
     assert caught(lambda: tensor([np.nan, 1.0]) + 1).endswith("input 0 of shape (2,) from 1 to 1, and had it already")
 
