@@ -11,6 +11,7 @@ from needle.autograd import Tensor, Value
 from needle.backend_ndarray import BackendDevice
 from needle.errors import DTypeError, GradientError
 from needle.ops.arguments import tensor
+from needle.ops.tuples import TupleGetItem
 from needle.testing.compare import find_wrong
 from needle.testing.differences import Function, Tolerance, WeightedSum
 from needle.testing.locate import first_wrong_op
@@ -133,8 +134,11 @@ def _as_leaf(value: Any, device: BackendDevice | None) -> Tensor:
 
 
 def _name(f: WeightedSum) -> str:
-    """Name the op that gave f's first output; "the function" where that is a leaf."""
+    """Name what is checked: the op, where there is one only, else the one that the graph ends in."""
     node: Value = f.outputs(*f.inputs)[0]
-    while node.op is not None and type(node.op).__name__ == "TupleGetItem":
+    while isinstance(node.op, TupleGetItem):
         (node,) = node.inputs
-    return "the function" if node.op is None else type(node.op).__name__
+    if node.op is None:
+        return "a function without a graph"
+    name = type(node.op).__name__
+    return name if all(value.op is None for value in node.inputs) else f"a graph that ends in {name}"

@@ -11,7 +11,7 @@ from needle.errors import GradientError
 class Finding:
     """The worst element of a wrong gradient, and what the pattern of all its wrong elements suggests."""
 
-    op: str  # its name; where the function is a graph of several ops, that of the last one
+    op: str  # its name, or "a graph that ends in" it
     order: int  # 1 for a gradient, 2 for the gradient of a gradient, ...
     input: int
     index: tuple[int, ...]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from needle.errors import GradientError
 from needle.testing.differences import Arrays, WeightedSum
 
-SHOWN = 3  # how many kinks a message lists
+SHOWN = 3  # how many elements a message lists
 
 
 def check_smooth(f: WeightedSum, order: int) -> None:
@@ -47,10 +49,15 @@ def _places(f: WeightedSum, here: float) -> str:
             value = x[kinks[0]]
             near = [place for place in kinks if abs(x[place] - value) <= 100 * f.step * f.scales[position]]
             if len(near) > 1 and not _gap(f, f.element(position, *near), here):
-                found.append(f"input {f.checked[position]} ties at {' and '.join(map(str, near))}, near {value:.7g}")
+                tied = _shortened([str(place) for place in near], " and ")
+                found.append(f"input {f.checked[position]} ties at {tied}, near {value:.7g}")
             else:
                 near = near[:1]
                 found.append(f"input {f.checked[position]} at {near[0]} is {value:.7g}")
             kinks = [place for place in kinks if place not in near]
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f" ({'; '.join(found[:SHOWN])}{more})" if found else ""
+    return f" ({_shortened(found, '; ')})" if found else ""
+
+
+def _shortened(texts: Sequence[str], separator: str) -> str:
+    more = [f"{len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
+    return separator.join([*texts[:SHOWN], *more])

@@ -70,10 +70,11 @@ def test_float32_is_refused():
     [
         (lambda x: ndl.ops.max_pool2d(x, 2), [[[[1.0, 2.0], [2.0, 0.0]]]], r"0, 0, 1\) and \(0, 0, 1, 0\), near 2"),
         (lambda x: x.max(), [3.0, 1.0, 3.0], r"input 0 ties at \(0,\) and \(2,\), near 3"),
+        (lambda x: x.max(), np.ones(6), r"\(0,\) and \(1,\) and \(2,\) and 3 more, near 1"),
         (lambda x: x.max(), [3.0, 1.0, 3.000002], r"input 0 ties at \(0,\) and \(2,\), near 3"),
         (ndl.ops.relu, [0.0, 1.0], r"input 0 at \(0,\) is 0\)"),
         (ndl.ops.relu, [0.0, 1e-6], r"input 0 at \(0,\) is 0; input 0 at \(1,\) is 1e-06\)"),
-        (ndl.ops.abs, np.zeros(5), r"is 0; input 0 at \(2,\) is 0; and 2 more\)"),
+        (ndl.ops.abs, np.zeros(5), r"is 0; input 0 at \(2,\) is 0; 2 more\)"),
         (lambda x: ndl.ops.relu(1e9 - x), [1e9, 0.0], r"input 0 at \(0,\) is 1e\+09"),
     ],
 )
@@ -124,7 +125,12 @@ def test_a_wrong_gradient_can_be_read():
             lambda a, b: a * Doubled()(b), [tensor([[3.0, 4.0]], requires_grad=False), tensor([[1.0, 2.0]])]
         )
     finding = caught.value.finding
-    assert (finding.op, finding.order, finding.input, finding.index) == ("EWiseMul", 1, 1, (0, 1))
+    assert (finding.op, finding.order, finding.input, finding.index) == (
+        "a graph that ends in EWiseMul",
+        1,
+        1,
+        (0, 1),
+    )
     assert (finding.got, round(finding.expected, 6), round(finding.relative_error, 6)) == (4.0, 8.0, 0.5)
     assert caught.value.culprit is None
 
@@ -140,6 +146,11 @@ def test_elements_decide():
 def test_what_is_not_finite_is_refused():
     with pytest.raises(GradientError, match=r"output 0 at \(1,\) is -?inf, which has no differences"):
         check_gradients(ndl.ops.log, tensor([1.0, 0.0]))
+
+
+def test_a_function_without_a_graph_is_said_to_have_none():
+    with pytest.raises(WrongGradient, match=r"a function without a graph: .*zero \(the path is cut"):
+        check_gradients(lambda x: x.detach(), tensor([1.0]))
 
 
 def test_graders_assert():

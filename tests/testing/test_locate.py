@@ -26,7 +26,7 @@ def test_the_first_of_two_faults_in_a_deep_graph_is_named(tensor):
         return Planted(square, lambda d, x: d)(x).sum()
 
     error = located(deep, tensor(np.random.randn(2, 3)))
-    assert (error.finding.op, error.culprit.op, error.culprit.order) == ("Summation", "Doubled", 1)
+    assert (error.finding.op, error.culprit.op, error.culprit.order) == ("a graph that ends in Summation", "Doubled", 1)
     assert "1/2 times" in error.culprit.suggestion
     assert "the first op with a wrong gradient is Doubled" in str(error)
     assert "op 21 of 43 in the graph of the function, made in " in str(error)
