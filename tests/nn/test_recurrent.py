@@ -225,8 +225,8 @@ X, H = init.zeros(5, 2, 3), init.zeros(1, 2, 4)
 @pytest.mark.parametrize(
     "call, error, said",
     [
-        (lambda: nn.RNN(3, 4, nonlinearity="sigmoid"), OptionError, "RNNCell: nonlinearity must be .*got 'sigmoid'"),
-        (lambda: nn.RNNCell(3, 4, nonlinearity=None), OptionError, "RNNCell: nonlinearity"),
+        (lambda: nn.RNN(3, 4, nonlinearity="sigmoid"), OptionError, "recurrence: nonlinearity must be .*got 'sigmoid'"),
+        (lambda: nn.RNNCell(3, 4, nonlinearity=None), OptionError, "nonlinearity must be .*, got None"),
         (lambda: nn.RNN(3, 0), ShapeError, "hidden_size must be at least 1, got 0"),
         (lambda: nn.LSTMCell(0, 4), ShapeError, "LSTMCell: input_size must be at least 1, got 0"),
         (lambda: nn.GRU(3, 4, 0), ShapeError, "GRU: num_layers must be at least 1, got 0"),
