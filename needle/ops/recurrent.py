@@ -104,12 +104,13 @@ class SimpleRecurrence(Recurrence):
         self.nonlinearity = nonlinearity
 
     def step(self, x: Any, hx: Any, *state: Any) -> tuple[State, tuple[Any, ...]]:
-        a = x + hx
+        h = self._activate(x + hx)
+        return (h,), (h,)
+
+    def _activate(self, a: Any) -> Any:
         if self.nonlinearity == "tanh":
-            a = a.tanh()
-        else:
-            a = relu(a) if isinstance(a, Tensor) else a.maximum(0)
-        return (a,), (a,)
+            return a.tanh()
+        return relu(a) if isinstance(a, Tensor) else a.maximum(0)
 
     def step_gradient(self, kept: Sequence[NDArray], *d: NDArray) -> tuple[NDArray, NDArray, tuple[Any, ...]]:
         (h,), (dh,) = kept, d
