@@ -6,6 +6,7 @@ Tensors. Sources: see `needle.nn.recurrent`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -166,7 +167,7 @@ def recurrence(op: Recurrence, x: Tensor, weight: Tensor, bias: Tensor, *state: 
     """Take the steps of `op` along x (seq,batch,width) from a first state; give each part of the states, stacked.
 
     Args:
-        op: SimpleRecurrence, LSTMRecurrence or GRURecurrence.
+        op: SimpleRecurrence, LSTMRecurrence or GRURecurrence; copied, since it keeps what its gradient needs.
         x: what the input contributes to each step.
         weight, bias: (hidden,width) and (width,), what the state contributes being h @ weight + bias.
         state: the parts of the first state, each (batch,hidden).
@@ -181,14 +182,13 @@ def recurrence(op: Recurrence, x: Tensor, weight: Tensor, bias: Tensor, *state: 
     [2.0, 3.0, 4.0]
     """
     inputs = [tensor("recurrence", value) for value in (x, weight, bias, *state)]
-    shapes = [value.shape for value in inputs]
-    hidden = weight.shape[0] if weight.ndim else 0
-    width = op.gates * hidden
-    batch = x.shape[1] if x.ndim == 3 else 0
-    wanted = [(len(x), batch, width) if x.ndim else (), (hidden, width), (width,), *[(batch, hidden)] * len(op.parts)]
-    if shapes != wanted or not len(x):
+    steps, batch, width = x.shape if x.ndim == 3 else (0, 0, 0)
+    hidden = width // op.gates
+    wanted = [(steps, batch, width), (hidden, hidden * op.gates), (width,), *[(batch, hidden)] * len(op.parts)]
+    if not steps or [value.shape for value in inputs] != wanted:
         raise ShapeError(
-            f"recurrence: expected x (seq,batch,{op.gates}*hidden) with steps, weight (hidden,{op.gates}*hidden), "
-            f"bias ({op.gates}*hidden,) and {len(op.parts)} x (batch,hidden), got shapes {shapes}"
+            f"recurrence: expected x (seq,batch,width) with steps, weight (hidden,width), bias (width,) and the state "
+            f"{' and '.join(op.parts)} (batch,hidden), width = {op.gates} * hidden, got shapes "
+            f"{', '.join([str(value.shape) for value in inputs])}"
         )
-    return op(*promote(*inputs))
+    return copy.copy(op)(*promote(*inputs))
