@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train bench test test-all lint clean
+.PHONY: train bench bench-steps test test-all lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
@@ -12,6 +12,9 @@ train: .venv/apps.installed
 
 bench: .venv/parity.installed  # make bench BASE=REVISION compares with that one
 	$(RUN) benchmarks/bench_kernels.py $(if $(BASE),--base $(BASE)) $(ARGS)
+
+bench-steps: .venv/parity.installed
+	$(RUN) benchmarks/bench_steps.py $(ARGS)
 
 test: .venv/test.installed
 	$(RUN) -m pytest -q -m "not slow" $(ARGS)
