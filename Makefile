@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train bench bench-steps test test-all lint clean
+.PHONY: train bench bench-steps test test-all sanitize lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
@@ -21,6 +21,9 @@ test: .venv/test.installed
 
 test-all: .venv/test.installed
 	$(RUN) -m pytest -q $(ARGS)
+
+sanitize: .venv/dev.installed
+	tests/sanitize.sh $(ARGS)
 
 lint: .venv/dev.installed
 	$(RUN) -m ruff check .
