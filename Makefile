@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train bench bench-steps test test-all sanitize lint clean
+.PHONY: train bench bench-steps test test-all sanitize mutations lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
@@ -24,6 +24,9 @@ test-all: .venv/test.installed
 
 sanitize: .venv/dev.installed
 	tests/sanitize.sh $(ARGS)
+
+mutations: .venv/dev.installed .venv/parity.installed  # under 45 minutes; writes docs/mutations.md
+	$(RUN) -m tests.mutations $(ARGS)
 
 lint: .venv/dev.installed
 	$(RUN) -m ruff check .
