@@ -122,6 +122,8 @@ class Value:
     versions: tuple[Any, ...]  # of the inputs and of the result, when the op ran
     hooks: Mapping[int, Callable[[Any], Any]] = MappingProxyType({})
     kind: type[Value]  # Tensor or TensorTuple
+    watch: Any = None  # what `needle.anomaly` has look at every result and gradient, while it is on
+    made_at: str | None = None  # the line of the program that made it, where that was asked for
 
     @classmethod
     def make_from_op(cls: type[V], op: Op, inputs: Sequence[Value]) -> V:
@@ -145,6 +147,8 @@ class Value:
         op, inputs = self.op, self.inputs
         assert op is not None
         self._array = self._wrap(op.compute(*[value.realize_cached_data() for value in inputs]))
+        if self.watch is not None:
+            self.watch.made(self, op, inputs)
         if self.requires_grad:
             self.versions = (*[value.version for value in inputs], self.version) if op.reads_values else ()
         else:  # nothing to differentiate: the result is a leaf
@@ -215,9 +219,10 @@ def is_foreign(value: object) -> bool:
 def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     """Make the error for an argument called `name` that should be a Tensor."""
     kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     twice = "the package was imported under two names, import it as `needle` only"
     return DTypeError(
-        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}; "
+        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {module}{kind.__qualname__}; "
         f"{twice if is_foreign(value) else 'wrap it in needle.Tensor'}"
     )
 

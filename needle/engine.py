@@ -168,10 +168,11 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
     op = node.op
     assert op is not None
     name = type(op).__name__
+    differentiate = op.gradient_as_tuple if node.watch is None else node.watch.differentiate
     changed = [(value, name) for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
     outer, state.changed = state.changed, (*state.changed, *changed)
     try:
-        gradients = op.gradient_as_tuple(gradient, node)
+        gradients = differentiate(gradient, node)
     finally:
         state.changed = outer
     if len(gradients) != len(node.inputs):

@@ -41,7 +41,7 @@ def fraction(op: str, name: str, value: Any) -> Number:
     return result
 
 
-def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
+def tensor(op: str, value: Any, name: str = "the argument") -> Tensor:
     """Give `value` back if it is a Tensor, else raise."""
     if not isinstance(value, Tensor):
         raise not_a_tensor(op, name, value)
