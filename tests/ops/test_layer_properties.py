@@ -1,0 +1,163 @@
+"""Convolutions, pools and norms of drawn sizes, settings and layouts against PyTorch, in float64, to second order."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from needle import Tensor, ops
+from tests.backend_ndarray.strategies import laid_out
+from tests.devices import DEVICES
+from tests.ops.parity import assert_same_as_torch
+
+pytestmark = pytest.mark.parity
+
+
+class Call(NamedTuple):
+    """A call of an op, PyTorch's, and the shapes of its inputs; named, so that a failure shows the settings."""
+
+    settings: dict[str, Any]
+    function: Callable[..., Tensor]
+    torch: Callable[..., Any]
+    shapes: list[tuple[int, ...]]
+
+
+def two(values: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(values, values)
+
+
+def sizes(draw: st.DrawFn, kernel: tuple[int, int], padding: tuple[int, int]) -> tuple[int, ...]:
+    """Draw a height and width which that kernel fits, padded."""
+    return tuple([max(1, k - 2 * p) + draw(st.integers(0, 5)) for k, p in zip(kernel, padding)])
+
+
+CHANNELS = st.sampled_from([1, 2, 3, 17])  # of a group; 17 is more than a vector holds
+
+
+@st.composite
+def conv2d(draw: st.DrawFn) -> Call:
+    kernel, groups = draw(two(st.integers(1, 4))), draw(st.integers(1, 3))
+    channels, outputs = draw(CHANNELS), draw(CHANNELS)
+    settings = {
+        "stride": draw(two(st.integers(1, 4))),
+        "padding": draw(two(st.integers(0, 4))),
+        "dilation": draw(two(st.integers(1, 3))),
+        "groups": groups,
+    }
+    reach = tuple([d * (k - 1) + 1 for d, k in zip(settings["dilation"], kernel)])
+    image = sizes(draw, reach, settings["padding"])
+    shapes = [(draw(st.integers(1, 2)), groups * channels, *image), (groups * outputs, channels, *kernel)]
+    return Call(
+        settings,
+        lambda x, w, *bias: ops.conv2d(x, w, *bias, **settings),
+        lambda torch, x, w, *bias: torch.nn.functional.conv2d(x, w, *bias, **settings),
+        shapes + [(groups * outputs,)] * draw(st.integers(0, 1)),
+    )
+
+
+@st.composite
+def conv_transpose2d(draw: st.DrawFn) -> Call:
+    kernel, groups = draw(two(st.integers(1, 3))), draw(st.integers(1, 2))
+    stride, dilation = draw(two(st.integers(1, 3))), draw(two(st.integers(1, 2)))
+    settings = {
+        "stride": stride,
+        "padding": tuple([draw(st.integers(0, d * (k - 1) // 2)) for d, k in zip(dilation, kernel)]),
+        "output_padding": tuple([draw(st.integers(0, s - 1)) for s in stride]),
+        "groups": groups,
+        "dilation": dilation,
+    }
+    channels, outputs = draw(CHANNELS), draw(CHANNELS)
+    return Call(
+        settings,
+        lambda x, w: ops.conv_transpose2d(x, w, **settings),
+        lambda torch, x, w: torch.nn.functional.conv_transpose2d(x, w, **settings),
+        [(2, groups * channels, *draw(two(st.integers(1, 4)))), (groups * channels, outputs, *kernel)],
+    )
+
+
+@st.composite
+def pool2d(draw: st.DrawFn) -> Call:
+    kernel = draw(two(st.integers(1, 4)))
+    settings = {
+        "kernel_size": kernel,
+        "stride": draw(two(st.integers(1, 4))),
+        "padding": tuple([draw(st.integers(0, k // 2)) for k in kernel]),
+        "ceil_mode": draw(st.booleans()),
+    }
+    name = draw(st.sampled_from(["max_pool2d", "avg_pool2d"]))
+    if name == "avg_pool2d":
+        settings["count_include_pad"] = draw(st.booleans())
+    return Call(
+        settings,
+        lambda x: getattr(ops, name)(x, **settings),
+        lambda torch, x: getattr(torch.nn.functional, name)(x, **settings),
+        [(2, draw(CHANNELS), *sizes(draw, kernel, settings["padding"]))],
+    )
+
+
+@st.composite
+def adaptive_avg_pool2d(draw: st.DrawFn) -> Call:
+    size = draw(two(st.integers(1, 5)))
+    return Call(
+        {"output_size": size},
+        lambda x: ops.adaptive_avg_pool2d(x, size),
+        lambda torch, x: torch.nn.functional.adaptive_avg_pool2d(x, size),
+        [(2, 3, *draw(two(st.integers(1, 7))))],
+    )
+
+
+EPS = st.sampled_from([1e-3, 0.1])
+
+
+@st.composite
+def batch_norm(draw: st.DrawFn) -> Call:
+    batch, channels, eps = draw(st.integers(3, 5)), draw(CHANNELS), draw(EPS)
+    places = draw(st.lists(st.integers(1, 3), max_size=2))
+    return Call(
+        {"eps": eps},
+        lambda *inputs: ops.batch_norm(*inputs, eps=eps),
+        lambda torch, x, *parameters: torch.nn.functional.batch_norm(x, None, None, *parameters, training=True, eps=eps),
+        [(batch, channels, *places)] + [(channels,)] * draw(st.integers(0, 2)),
+    )
+
+
+@st.composite
+def layer_norm(draw: st.DrawFn) -> Call:
+    shape, eps = tuple(draw(st.lists(st.integers(2, 5), min_size=2, max_size=4))), draw(EPS)
+    given_parameters = draw(st.integers(0, 2))
+    last = shape[-draw(st.integers(1, len(shape) - 1)) :] if given_parameters else shape[-1:]
+    return Call(
+        {"eps": eps},
+        lambda *inputs: ops.layer_norm(*inputs, eps=eps),
+        lambda torch, x, *parameters: torch.nn.functional.layer_norm(x, last, *parameters, eps=eps),
+        [shape] + [last] * given_parameters,
+    )
+
+
+@st.composite
+def group_norm(draw: st.DrawFn) -> Call:
+    groups, each, eps = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(EPS)
+    places = draw(st.lists(st.integers(1, 3), max_size=2)) + [3]
+    return Call(
+        {"eps": eps, "num_groups": groups},
+        lambda x, *parameters: ops.group_norm(x, groups, *parameters, eps=eps),
+        lambda torch, x, *parameters: torch.nn.functional.group_norm(x, groups, *parameters, eps=eps),
+        [(2, groups * each, *places)] + [(groups * each,)] * draw(st.integers(0, 2)),
+    )
+
+
+STRATEGIES = [conv2d, conv_transpose2d, pool2d, adaptive_avg_pool2d, batch_norm, layer_norm, group_norm]
+LAYERS = {strategy.__name__: strategy() for strategy in STRATEGIES}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@given(st.data())
+def test_layer(layer: str, data: st.DataObject) -> None:
+    call, device = data.draw(LAYERS[layer]), data.draw(st.sampled_from(DEVICES))
+    generator = np.random.RandomState(data.draw(st.integers(0, 999)))
+    arrays = [generator.uniform(-1, 1, shape) for shape in call.shapes]
+    views = [data.draw(laid_out(x, device, broadcast=False)).array for x in arrays]
+    assert_same_as_torch(call.function, call.torch, [Tensor.make_const(view, requires_grad=True) for view in views])
