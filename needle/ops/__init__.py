@@ -70,6 +70,7 @@ from needle.ops.elementwise import sqrt as sqrt
 from needle.ops.elementwise import sub as sub
 from needle.ops.indexing import AddAt as AddAt
 from needle.ops.indexing import GetItem as GetItem
+from needle.ops.indexing import embedding as embedding
 from needle.ops.indexing import gather as gather
 from needle.ops.indexing import getitem as getitem
 from needle.ops.indexing import take as take

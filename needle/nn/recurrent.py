@@ -1,0 +1,348 @@
+"""Recurrent layers: cells that take one step, and layers of cells that take a sequence (seq, batch, feature).
+
+A state is a Tensor, for the LSTM a tuple (h, c); None stands for zeros. To train on a long sequence piece by piece
+(truncated back-propagation), detach the state that one piece gives and hand it to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from needle import init, ops
+from needle.autograd import Tensor
+from needle.backend_ndarray import BackendDevice
+from needle.backend_ndarray.dtypes import as_floating
+from needle.errors import OptionError, ShapeError
+from needle.nn.module import Module, Parameter
+from needle.ops.arguments import integer, tensor
+
+NONLINEARITIES = {"tanh": ops.tanh, "relu": ops.relu}
+
+
+class _Cell(Module):
+    """What the cells share: weights in which the columns of the gates lie side by side, and checks.
+
+    A step has two parts, so that a layer can take the first for a whole sequence at once: `project` works on the
+    input alone, `advance` on what that gives and the state, a tuple of tensors of which the first is the output.
+    """
+
+    gates = 1
+    parts: tuple[str, ...] = ("h",)  # of the state
+    W_ih: Tensor
+    W_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, device: BackendDevice | None, dtype: Any) -> None:
+        super().__init__()
+        name = type(self).__name__
+        self.input_size = integer(name, "input_size", input_size, 1)
+        self.hidden_size = integer(name, "hidden_size", hidden_size, 1)
+        dtype, bound, width = as_floating(dtype, name), math.sqrt(1 / hidden_size), self.gates * hidden_size
+
+        def draw(*shape: int) -> Parameter:
+            return Parameter(init.rand(*shape, low=-bound, high=bound, device=device, dtype=dtype))
+
+        self.W_ih, self.W_hh = draw(input_size, width), draw(hidden_size, width)
+        self.bias_ih, self.bias_hh = (draw(width), draw(width)) if bias else (None, None)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Give what the input contributes, here with both biases: (..., input) -> (..., gates * hidden)."""
+        return _plus(_plus(ops.matmul(x, self.W_ih), self.bias_ih), self.bias_hh)
+
+    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        """Give the next state from the present one."""
+        raise NotImplementedError
+
+    def _step(self, x: Tensor, state: Any) -> tuple[Tensor, ...]:
+        _check_input(self, x, "(batch,input_size)")
+        shape = (x.shape[0], self.hidden_size)
+        return self.advance(self.project(x), *_state(self, self.parts, state, shape, x))
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}, bias={self.bias_ih is not None}"
+
+
+def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else x + bias
+
+
+def _split_gates(gates: Tensor, count: int) -> tuple[Tensor, ...]:
+    """Take the gates apart: (batch, count * hidden) -> `count` times (batch, hidden)."""
+    batch, width = gates.shape
+    return ops.split(ops.reshape(gates, (batch, count, width // count)), 1).tuple()
+
+
+def _check_input(module: _Cell | _Layers, x: Tensor, axes: str) -> None:
+    name, size = type(module).__name__, module.input_size
+    if tensor(name, x, "the input").ndim != axes.count(",") + 1 or x.shape[-1] != size:
+        raise ShapeError(f"{name}: expected {axes} with input_size = {size}, got shape {x.shape}")
+
+
+def _state(
+    module: _Cell | _Layers, parts: Sequence[str], state: Any, shape: tuple[int, ...], x: Tensor
+) -> tuple[Tensor, ...]:
+    """Give the parts of a state, checked; zeros where there is none."""
+    name = type(module).__name__
+    if state is None:
+        return tuple([init.zeros(*shape, device=x.device, dtype=x.dtype) for _ in parts])
+    given = state if len(parts) > 1 else (state,)
+    if not isinstance(given, (tuple, list)) or len(given) != len(parts):
+        found = f"{len(given)} parts" if isinstance(given, (tuple, list)) else f"a {type(given).__name__}"
+        raise ShapeError(f"{name}: the state must be a tuple ({', '.join(parts)}), got {found}")
+    for part, value in zip(parts, given, strict=True):
+        if tensor(name, value, f"the state {part}").shape != shape:
+            raise ShapeError(f"{name}: the state {part} has shape {value.shape}; for this input it must be {shape}")
+    return tuple(given)
+
+
+class RNNCell(_Cell):
+    """One step of a simple recurrent network: h' = tanh(x @ W_ih + bias_ih + h @ W_hh + bias_hh).
+
+    Takes x (batch, input_size) and h (batch, hidden_size), None for zeros; gives h'. All weights are drawn uniformly
+    from +-sqrt(1/hidden_size): `W_ih` (input_size, hidden_size), `W_hh` (hidden_size, hidden_size), `bias_ih`,
+    `bias_hh` (hidden_size,), in that order.
+    Source: Elman, "Finding structure in time" (1990).
+
+    Args:
+        nonlinearity: "tanh" or "relu".
+
+    Raises:
+        ShapeError: x or h of another shape.
+        OptionError: another nonlinearity.
+
+    >>> RNNCell(3, 4)(init.ones(2, 3)).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        if nonlinearity not in NONLINEARITIES:
+            raise OptionError(f'RNNCell: nonlinearity must be "tanh" or "relu", got {nonlinearity!r}')
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, X: Tensor, h: Tensor | None = None) -> Tensor:
+        return self._step(X, h)[0]
+
+    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        return (NONLINEARITIES[self.nonlinearity](projected + ops.matmul(state[0], self.W_hh)),)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, nonlinearity={self.nonlinearity!r}"
+
+
+class LSTMCell(_Cell):
+    """One step of a network with long short-term memory: c' = f * c + i * g and h' = o * tanh(c').
+
+    The gates i, f, g, o are the four quarters of x @ W_ih + bias_ih + h @ W_hh + bias_hh; g goes through tanh, the
+    others through the sigmoid. Takes x (batch, input_size) and the tuple (h, c), both (batch, hidden_size), None for
+    zeros; gives (h', c'). The weights are drawn as those of `RNNCell`, 4 * hidden_size wide.
+    Source: Hochreiter & Schmidhuber, "Long short-term memory" (1997), with the forget gate of Gers et al. (2000).
+
+    Raises:
+        ShapeError: x or the state of another shape, or a state that is no pair.
+
+    >>> h, c = LSTMCell(3, 4)(init.ones(2, 3))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
+
+    gates = 4
+    parts = ("h", "c")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+
+    def forward(self, X: Tensor, h: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, ...]:
+        return self._step(X, h)
+
+    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        h, c = state
+        i, f, g, o = _split_gates(projected + ops.matmul(h, self.W_hh), 4)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        return ops.sigmoid(o) * ops.tanh(c), c
+
+
+class GRUCell(_Cell):
+    """One step of a network with gated recurrent units: h' = (1 - z) * n + z * h.
+
+    With xr, xz, xn the three thirds of x @ W_ih + bias_ih, and hr, hz, hn those of h @ W_hh + bias_hh:
+    r = sigmoid(xr + hr), z = sigmoid(xz + hz), n = tanh(xn + r * hn). Takes x (batch, input_size) and
+    h (batch, hidden_size), None for zeros; gives h'. The weights are drawn as those of `RNNCell`, 3 * hidden_size wide.
+    Source: Cho et al., "Learning phrase representations using RNN encoder-decoder for statistical machine translation"
+    (2014); r is applied after the product with W_hh, and z weighs the old state, as PyTorch has them.
+
+    Raises:
+        ShapeError: x or h of another shape.
+
+    >>> GRUCell(3, 4)(init.ones(2, 3)).shape
+    (2, 4)
+    """
+
+    gates = 3
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+
+    def forward(self, X: Tensor, h: Tensor | None = None) -> Tensor:
+        return self._step(X, h)[0]
+
+    def project(self, x: Tensor) -> Tensor:
+        return _plus(ops.matmul(x, self.W_ih), self.bias_ih)
+
+    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        (h,) = state
+        xr, xz, xn = _split_gates(projected, 3)
+        hr, hz, hn = _split_gates(_plus(ops.matmul(h, self.W_hh), self.bias_hh), 3)
+        n = ops.tanh(xn + ops.sigmoid(xr + hr) * hn)
+        return (n + ops.sigmoid(xz + hz) * (h - n),)
+
+
+class _Layers(Module):
+    """What the layers share: cells on top of each other, each fed with the outputs of the one below."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size = input_size, hidden_size
+        self.num_layers = integer(type(self).__name__, "num_layers", num_layers, 1)
+
+    def _input_sizes(self) -> list[int]:
+        """Give the input size of each cell."""
+        return [self.input_size] + [self.hidden_size] * (self.num_layers - 1)
+
+    def _run(self, cells: Sequence[_Cell], X: Tensor, state: Any) -> tuple[Tensor, list[Tensor]]:
+        """Give the top cell's outputs, and each part of the last state, stacked over the layers."""
+        _check_input(self, X, "(seq,batch,input_size)")
+        shape = (len(cells), X.shape[1], self.hidden_size)
+        first = _state(self, cells[0].parts, state, shape, X)
+        last = []
+        for cell, *entry in zip(cells, *[ops.split(part, 0) for part in first], strict=True):
+            outputs = []
+            for projected in ops.split(cell.project(X), 0):
+                entry = cell.advance(projected, *entry)
+                outputs.append(entry[0])
+            X = ops.stack(outputs, 0)
+            last.append(entry)
+        return X, [ops.stack(part, 0) for part in zip(*last, strict=True)]
+
+
+class RNN(_Layers):
+    """Simple recurrent networks on top of each other, over a sequence; see `RNNCell`.
+
+    Takes X (seq, batch, input_size) and h0 (num_layers, batch, hidden_size), None for zeros. Gives the top layer's
+    outputs (seq, batch, hidden_size), and the last state of each layer, of h0's shape. `rnn_cells` has the cells,
+    drawn from the bottom up.
+
+    Raises:
+        ShapeError: X or h0 of another shape, or a sequence without steps.
+        OptionError: another nonlinearity than "tanh" and "relu".
+
+    >>> outputs, h = RNN(3, 4, num_layers=2)(init.ones(5, 1, 3))
+    >>> outputs.shape, h.shape
+    ((5, 1, 4), (2, 1, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers)
+        self.rnn_cells = [RNNCell(size, hidden_size, bias, nonlinearity, device, dtype) for size in self._input_sizes()]
+
+    def forward(self, X: Tensor, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        outputs, (h,) = self._run(self.rnn_cells, X, h0)
+        return outputs, h
+
+
+class LSTM(_Layers):
+    """Networks with long short-term memory on top of each other, over a sequence; see `LSTMCell`.
+
+    Takes X (seq, batch, input_size) and the tuple (h0, c0), both (num_layers, batch, hidden_size), None for zeros.
+    Gives the top layer's outputs (seq, batch, hidden_size), and the last states (h, c) of the layers. `lstm_cells` has
+    the cells, drawn from the bottom up.
+
+    Raises:
+        ShapeError: X or the state of another shape, a state that is no pair, or a sequence without steps.
+
+    >>> outputs, (h, c) = LSTM(3, 4, num_layers=2)(init.ones(5, 1, 3))
+    >>> outputs.shape, h.shape, c.shape
+    ((5, 1, 4), (2, 1, 4), (2, 1, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers)
+        self.lstm_cells = [LSTMCell(size, hidden_size, bias, device, dtype) for size in self._input_sizes()]
+
+    def forward(self, X: Tensor, h: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+        outputs, state = self._run(self.lstm_cells, X, h)
+        return outputs, tuple(state)
+
+
+class GRU(_Layers):
+    """Networks with gated recurrent units on top of each other, over a sequence; see `GRUCell`.
+
+    Takes X (seq, batch, input_size) and h0 (num_layers, batch, hidden_size), None for zeros. Gives the top layer's
+    outputs (seq, batch, hidden_size), and the last state of each layer, of h0's shape. `gru_cells` has the cells,
+    drawn from the bottom up.
+
+    Raises:
+        ShapeError: X or h0 of another shape, or a sequence without steps.
+
+    >>> outputs, h = GRU(3, 4, num_layers=2)(init.ones(5, 1, 3))
+    >>> outputs.shape, h.shape
+    ((5, 1, 4), (2, 1, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers)
+        self.gru_cells = [GRUCell(size, hidden_size, bias, device, dtype) for size in self._input_sizes()]
+
+    def forward(self, X: Tensor, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        outputs, (h,) = self._run(self.gru_cells, X, h0)
+        return outputs, h
