@@ -28,7 +28,7 @@ def test_dictionary_numbers_words_as_they_come():
 def test_unknown_words_are_named():
     dictionary = Dictionary()
     dictionary.add_word("a")
-    with pytest.raises(ndl.OptionError, match="^Dictionary: 'b', 'c' not among its 1 words"):
+    with pytest.raises(ndl.OptionError, match=r"^Dictionary: 'b', 'c' not among its 1 words"):
         dictionary.ids(["c", "a", "b", "c"])
     assert len(dictionary) == 1
 
@@ -68,7 +68,7 @@ def test_files_that_are_missing_empty_or_no_text_are_named(folder, name):
 
 @pytest.mark.parametrize(("max_lines", "error"), [(0, ndl.ShapeError), (1.5, ndl.DTypeError)])
 def test_max_lines_is_a_positive_number(folder, max_lines, error):
-    with pytest.raises(error, match="^Corpus: max_lines must be"):
+    with pytest.raises(error, match=r"^Corpus: max_lines must be"):
         Corpus(folder, max_lines)
 
 
