@@ -50,6 +50,9 @@ def __getattr__(name: str) -> int:
 class Op:
     """A differentiable operation: `compute` on arrays, `gradient` on the graph."""
 
+    reads_values = True
+    """Whether `gradient` reads values of the inputs or the result, which must not change then before it does."""
+
     def __call__(self, *args: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}: subclass TensorOp or TensorTupleOp")
 
@@ -143,7 +146,7 @@ class Value:
         assert op is not None
         self._array = self._wrap(op.compute(*[value.realize_cached_data() for value in inputs]))
         if self.requires_grad:
-            self.versions = (*[value.version for value in inputs], self.version)
+            self.versions = (*[value.version for value in inputs], self.version) if op.reads_values else ()
         else:  # nothing to differentiate: the result is a leaf
             self.op, self.inputs = None, ()
 
@@ -187,6 +190,10 @@ class Value:
     @property
     def shape(self) -> tuple[Any, ...]:
         raise NotImplementedError
+
+    def has_shape_of(self, other: Value) -> bool:
+        """Whether this is of the same shape."""
+        return self.shape == other.shape
 
     def is_leaf(self) -> bool:
         """Whether no recorded op made this value."""

@@ -85,17 +85,18 @@ def _state(
     module: _Cell | _Layers, parts: Sequence[str], state: Any, shape: tuple[int, ...], x: Tensor
 ) -> tuple[Tensor, ...]:
     """Give the parts of a state, checked; zeros where there is none."""
-    name = type(module).__name__
+    name, several = type(module).__name__, isinstance(state, (tuple, list))
     if state is None:
         return tuple([init.zeros(*shape, device=x.device, dtype=x.dtype) for _ in parts])
-    given = state if len(parts) > 1 else (state,)
-    if not isinstance(given, (tuple, list)) or len(given) != len(parts):
-        found = f"{len(given)} parts" if isinstance(given, (tuple, list)) else f"a {type(given).__name__}"
-        raise ShapeError(f"{name}: the state must be a tuple ({', '.join(parts)}), got {found}")
+    given = tuple(state) if several else (state,)
+    if several != (len(parts) > 1) or len(given) != len(parts):
+        wanted = f"tuple ({', '.join(parts)})" if len(parts) > 1 else "Tensor h"
+        found = f"{len(given)} parts" if several else f"a {type(state).__name__}"
+        raise ShapeError(f"{name}: the state must be a {wanted}, got {found}")
     for part, value in zip(parts, given, strict=True):
         if tensor(name, value, f"the state {part}").shape != shape:
             raise ShapeError(f"{name}: the state {part} has shape {value.shape}; for this input it must be {shape}")
-    return tuple(given)
+    return given
 
 
 class RNNCell(_Cell):
@@ -237,6 +238,8 @@ class _Layers(Module):
     def _run(self, cells: Sequence[_Cell], X: Tensor, state: Any) -> tuple[Tensor, list[Tensor]]:
         """Give the top cell's outputs, and each part of the last state, stacked over the layers."""
         _check_input(self, X, "(seq,batch,input_size)")
+        if not X.shape[0]:
+            raise ShapeError(f"{type(self).__name__}: a sequence without steps, of shape {X.shape}, has no last state")
         shape = (len(cells), X.shape[1], self.hidden_size)
         first = _state(self, cells[0].parts, state, shape, X)
         last = []
