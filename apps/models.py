@@ -8,7 +8,6 @@ from typing import Any
 import needle as ndl
 from needle import nn
 
-
 SEQUENCE_MODELS: dict[str, Callable[..., nn.Module]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "transformer": nn.Transformer}
 
 

@@ -1,4 +1,4 @@
-"""The course's training loops: a two-layer network on MNIST, convolutional ones on CIFAR-10, language models on text."""
+"""The course's training loops: two layers on MNIST, convolutional networks on CIFAR-10, language models on text."""
 
 from __future__ import annotations
 
@@ -108,22 +108,22 @@ def epoch_general_ptb(
     """
     np.random.seed(4)
     model.train(opt is not None)
-    state = None
+    pieces = (get_batch(data, i, seq_len, device=device, dtype=dtype) for i in range(0, len(data) - 1, seq_len))
+    score = run_epoch(carrying_state(model), pieces, loss_fn, opt, clip=clip)
+    return score.accuracy, score.loss
+
+
+def carrying_state(model: nn.Module) -> Callable[[ndl.Tensor], ndl.Tensor]:
+    """Make a function that calls a language model with the state its last call left, cut off from that call's graph."""
+    state: Any = None
 
     def forward(x: ndl.Tensor) -> ndl.Tensor:
         nonlocal state
         logits, state = model(x, state)
-        state = detached(state)
+        state = tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
         return logits
 
-    pieces = (get_batch(data, i, seq_len, device=device, dtype=dtype) for i in range(0, len(data) - 1, seq_len))
-    score = run_epoch(forward, pieces, loss_fn, opt, clip=clip)
-    return score.accuracy, score.loss
-
-
-def detached(state: Any) -> Any:
-    """Cut a state off from its graph: a Tensor, or a tuple of them as the LSTM has."""
-    return tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
+    return forward
 
 
 def train_ptb(
