@@ -131,7 +131,7 @@ def train(args: argparse.Namespace, saved: dict[str, Any] | None) -> Result:
     print(f"{args.model}, {sum(p.size for p in run.model.parameters()):,} parameters, on {run.device}")
     print(f"{len(corpus.train):,} words for training and {len(corpus.test):,} for testing, {words:,} different ones")
     print(f"test perplexity of a unigram model: {unigram:.1f}\n")
-    print("epoch  train ppl  test ppl  seconds")
+    print("epoch  train ppl  test ppl  seconds", flush=True)
     for number in range(1, args.epochs + 1):
         if number > len(run.history):
             run.history.append(run.epoch(f"epoch {number}/{args.epochs}"))
