@@ -26,6 +26,7 @@ import needle as ndl
 from needle import nn, optim
 from needle.data import CIFAR10Dataset, DataLoader, Digits, ImageDataset, MNISTDataset, RandomCrop, RandomFlipHorizontal
 from needle.io import check_writable, require, save
+from needle.training import Score, run_epoch
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"small_cnn": SmallCNN, "resnet9": ResNet9}
 OPTIMIZERS: dict[str, Callable[..., optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW, "sgd": optim.SGD}
@@ -144,23 +145,16 @@ def train_epoch(
     model: nn.Module, loader: DataLoader, optimizer: optim.Optimizer, schedule: optim.LRScheduler, title: str
 ) -> tuple[float, float]:
     """Train on every batch once; return loss and accuracy, averaged over the images as they were seen."""
-    loss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)
-    model.train()
-    total_loss, correct, seen = 0.0, 0, 0
     # disable=None: no bar where the output is no terminal
     bar = require("tqdm", extra="apps").tqdm(loader, title, leave=False, disable=None, unit="batch")
-    for images, labels in bar:
-        logits = model(images)
-        loss = loss_fn(logits, labels)
-        optimizer.reset_grad()
-        loss.backward(free_graph=True)
-        optimizer.step()
+
+    def after_batch(score: Score) -> None:
         schedule.step()
-        total_loss += loss.item() * len(labels)
-        correct += int(np.sum(logits.numpy().argmax(axis=1) == labels.numpy()))
-        seen += len(labels)
-        bar.set_postfix(loss=f"{total_loss / seen:.4f}", accuracy=f"{correct / seen:.2%}", refresh=False)
-    return total_loss / seen, correct / seen
+        bar.set_postfix(loss=f"{score.loss:.4f}", accuracy=f"{score.accuracy:.2%}", refresh=False)
+
+    loss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)
+    score = run_epoch(model.train(), bar, loss_fn, optimizer, after_batch=after_batch)
+    return score.loss, score.accuracy
 
 
 def evaluate(model: nn.Module, loader: DataLoader, num_classes: int) -> npt.NDArray[np.int64]:
