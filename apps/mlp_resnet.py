@@ -10,7 +10,7 @@ import numpy as np
 
 import needle as ndl
 from needle import nn
-from needle.training import run_epoch
+from needle.training import on_device_of, run_epoch
 
 
 def ResidualBlock(
@@ -54,7 +54,7 @@ def epoch(
     """
     np.random.seed(4)
     model.train(opt is not None)
-    flat = ((X.reshape((len(X), -1)), y) for X, y in dataloader)
+    flat = ((X.reshape((len(X), -1)), y) for X, y in on_device_of(model, dataloader))
     score = run_epoch(model, flat, nn.SoftmaxLoss(), opt)
     return score.error, score.loss
 

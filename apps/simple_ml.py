@@ -12,7 +12,7 @@ import numpy.typing as npt
 import needle as ndl
 from needle import nn
 from needle.data import get_batch
-from needle.training import run_epoch
+from needle.training import on_device_of, run_epoch
 
 
 def parse_mnist(image_file: str | Path, label_file: str | Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -63,7 +63,7 @@ def epoch_general_cifar10(
     """
     np.random.seed(4)
     model.train(opt is not None)
-    score = run_epoch(model, dataloader, loss_fn, opt)
+    score = run_epoch(model, on_device_of(model, dataloader), loss_fn, opt)
     return score.accuracy, score.loss
 
 
@@ -109,7 +109,7 @@ def epoch_general_ptb(
     np.random.seed(4)
     model.train(opt is not None)
     pieces = (get_batch(data, i, seq_len, device=device, dtype=dtype) for i in range(0, len(data) - 1, seq_len))
-    score = run_epoch(carrying_state(model), pieces, loss_fn, opt, clip=clip)
+    score = run_epoch(carrying_state(model), on_device_of(model, pieces), loss_fn, opt, clip=clip)
     return score.accuracy, score.loss
 
 

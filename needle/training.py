@@ -1,12 +1,13 @@
-"""One pass over batches, which every training loop comes to."""
+"""One pass over batches, which training loops come to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 from needle.autograd import Tensor, no_grad
+from needle.nn import Module
 from needle.optim import Optimizer
 
 
@@ -43,6 +44,20 @@ class Score:
         self.correct += int((logits.numpy().argmax(axis=1) == labels.numpy()).sum())
         self.seen += len(labels)
         self.total_loss += loss * len(labels)
+
+
+def on_device_of(model: Module, batches: Iterable[tuple[Tensor, ...]]) -> Iterator[tuple[Tensor, ...]]:
+    """Bring batches to the device of a model's parameters; tensors that are there stay as they are.
+
+    >>> import needle as ndl
+    >>> model = ndl.nn.Linear(2, 3, device=ndl.cpu_numpy())
+    >>> [(x, y)] = on_device_of(model, [(ndl.Tensor([[1.0, 2.0]]), ndl.Tensor([0]))])
+    >>> x.device, y.device
+    (cpu_numpy(), cpu_numpy())
+    """
+    parameters = model.parameters()
+    for batch in batches:
+        yield tuple([part.to(parameters[0].device) for part in batch]) if parameters else batch
 
 
 def run_epoch(

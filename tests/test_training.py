@@ -8,7 +8,8 @@ import pytest
 import needle as ndl
 from needle import nn
 from needle.data import DataLoader, NDArrayDataset
-from needle.training import Score, run_epoch
+from needle.training import Score, on_device_of, run_epoch
+from tests.devices import DEVICES
 from tests.tolerances import assert_close
 
 X, Y = np.random.RandomState(0).randn(10, 4), np.arange(10) % 3
@@ -78,3 +79,14 @@ def test_a_score_weighs_batches_by_their_size():
 def test_a_score_of_nothing_is_no_number(model):
     score = run_epoch(model, [], nn.SoftmaxLoss())
     assert score == Score() and all(map(math.isnan, (score.accuracy, score.error, score.loss)))
+
+
+def test_batches_stay_where_the_model_is(model, loader):
+    batch = next(iter(loader))
+    (same,) = on_device_of(model, [batch])
+    assert all(part is other for part, other in zip(batch, same, strict=True))
+    for device in DEVICES:
+        elsewhere = ndl.Tensor([1.0], device=device)
+        ((moved,),) = on_device_of(model, [(elsewhere,)])
+        assert moved.device == model.weight.device and moved.numpy().tolist() == [1.0]
+    assert list(on_device_of(nn.ReLU(), [(elsewhere,)])) == [(elsewhere,)]

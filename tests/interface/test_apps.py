@@ -217,6 +217,18 @@ def test_mlp_resnet_epoch(tmp_path):
     assert model.training is True
 
 
+def test_batches_are_brought_to_the_device_of_the_model(device):
+    """Loaders of the course know no device; theirs is the default one."""
+    loader = DataLoader(images_and_labels(10), batch_size=4)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10, device=device))
+    assert len(simple_ml.train_cifar10(model, loader)) == len(simple_ml.evaluate_cifar10(model, loader)) == 2
+    loader = DataLoader(images_and_labels(10, (28, 28, 1)), batch_size=4)
+    model = nn.Linear(784, 10, device=device)
+    assert len(mlp_resnet.epoch(loader, model, ndl.optim.Adam(model.parameters()))) == 2
+    language = language_model("lstm", device)
+    assert len(simple_ml.train_ptb(language, text_of(None), seq_len=5)) == 2
+
+
 def test_train_mnist(tmp_path):
     write_idx(tmp_path, "train", 40)
     write_idx(tmp_path, "t10k", 20)
