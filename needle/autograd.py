@@ -168,6 +168,12 @@ class Value:
                         )
                 node._run()
 
+    def _computed(self) -> Any:
+        """Give the value for what does not depend on its elements, which may have changed."""
+        if self._array is None:
+            self._realize_below()
+        return self._array
+
     def realize_cached_data(self) -> Any:
         """Give the value, an NDArray (a tuple of them for a TensorTuple), computing it first where it was deferred."""
         if self._array is None:
@@ -240,10 +246,10 @@ class TensorTuple(Value):
     @property
     def shape(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the entries."""
-        return tuple([part.shape for part in self.realize_cached_data()])
+        return tuple([part.shape for part in self._computed()])
 
     def __len__(self) -> int:
-        return len(self.realize_cached_data())
+        return len(self._computed())
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.tuple())
@@ -339,11 +345,6 @@ class Tensor(Value):
     @property
     def version(self) -> Any:
         return None if self._array is None else self._array._handle.version
-
-    def _computed(self) -> NDArray:
-        if self._array is None:
-            self._realize_below()
-        return self._array
 
     @property
     def shape(self) -> tuple[int, ...]:

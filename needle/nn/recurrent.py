@@ -14,22 +14,16 @@ from needle import init, ops
 from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.backend_ndarray.dtypes import as_floating
-from needle.errors import OptionError, ShapeError
+from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
 from needle.ops.arguments import integer, tensor
-
-NONLINEARITIES = {"tanh": ops.tanh, "relu": ops.relu}
+from needle.ops.recurrent import Recurrence
 
 
 class _Cell(Module):
-    """What the cells share: weights in which the columns of the gates lie side by side, and checks.
+    """What the cells share: the weights, in which the columns of the gates lie side by side, and their step."""
 
-    A step has two parts, so that a layer can take the first for a whole sequence at once: `project` works on the
-    input alone, `advance` on what that gives and the state, a tuple of tensors of which the first is the output.
-    """
-
-    gates = 1
-    parts: tuple[str, ...] = ("h",)  # of the state
+    kind: type[Recurrence]
     W_ih: Tensor
     W_hh: Tensor
     bias_ih: Tensor | None
@@ -40,7 +34,7 @@ class _Cell(Module):
         name = type(self).__name__
         self.input_size = integer(name, "input_size", input_size, 1)
         self.hidden_size = integer(name, "hidden_size", hidden_size, 1)
-        dtype, bound, width = as_floating(dtype, name), math.sqrt(1 / hidden_size), self.gates * hidden_size
+        dtype, bound, width = as_floating(dtype, name), math.sqrt(1 / hidden_size), self.kind.gates * hidden_size
 
         def draw(*shape: int) -> Parameter:
             return Parameter(init.rand(*shape, low=-bound, high=bound, device=device, dtype=dtype))
@@ -48,18 +42,27 @@ class _Cell(Module):
         self.W_ih, self.W_hh = draw(input_size, width), draw(hidden_size, width)
         self.bias_ih, self.bias_hh = (draw(width), draw(width)) if bias else (None, None)
 
-    def project(self, x: Tensor) -> Tensor:
-        """Give what the input contributes, here with both biases: (..., input) -> (..., gates * hidden)."""
-        return _plus(_plus(ops.matmul(x, self.W_ih), self.bias_ih), self.bias_hh)
+    def recurrence(self) -> Recurrence:
+        """Give the op of this cell's step."""
+        return self.kind()
 
-    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
-        """Give the next state from the present one."""
-        raise NotImplementedError
-
-    def _step(self, x: Tensor, state: Any) -> tuple[Tensor, ...]:
+    def step(self, x: Tensor, state: Any) -> tuple[Tensor, ...]:
+        """Take one step, from x (batch, input_size)."""
         _check_input(self, x, "(batch,input_size)")
-        shape = (x.shape[0], self.hidden_size)
-        return self.advance(self.project(x), *_state(self, self.parts, state, shape, x))
+        state = _state(self, self.kind.parts, state, (x.shape[0], self.hidden_size), x)
+        after, _ = self.recurrence().step(self._project(x), _plus(state[0] @ self.W_hh, self.bias_hh), *state)
+        return after
+
+    def run(self, x: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Take a step for each entry of x (seq, batch, input_size); give each part of the states, stacked."""
+        bias = self.bias_hh
+        if bias is None:
+            bias = init.zeros(self.W_hh.shape[1], device=x.device, dtype=x.dtype)
+        return ops.recurrence(self.recurrence(), self._project(x), self.W_hh, bias, *state).tuple()
+
+    def _project(self, x: Tensor) -> Tensor:
+        """Give what the input contributes: (..., input_size) -> (..., gates * hidden_size)."""
+        return _plus(x @ self.W_ih, self.bias_ih)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}, bias={self.bias_ih is not None}"
@@ -67,12 +70,6 @@ class _Cell(Module):
 
 def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
     return x if bias is None else x + bias
-
-
-def _split_gates(gates: Tensor, count: int) -> tuple[Tensor, ...]:
-    """Take the gates apart: (batch, count * hidden) -> `count` times (batch, hidden)."""
-    batch, width = gates.shape
-    return ops.split(ops.reshape(gates, (batch, count, width // count)), 1).tuple()
 
 
 def _check_input(module: _Cell | _Layers, x: Tensor, axes: str) -> None:
@@ -118,6 +115,8 @@ class RNNCell(_Cell):
     (2, 4)
     """
 
+    kind = ops.SimpleRecurrence
+
     def __init__(
         self,
         input_size: int,
@@ -127,16 +126,15 @@ class RNNCell(_Cell):
         device: BackendDevice | None = None,
         dtype: Any = "float32",
     ) -> None:
-        if nonlinearity not in NONLINEARITIES:
-            raise OptionError(f'RNNCell: nonlinearity must be "tanh" or "relu", got {nonlinearity!r}')
-        super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity
+        self.recurrence()  # which refuses a nonlinearity that it does not know
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+
+    def recurrence(self) -> Recurrence:
+        return ops.SimpleRecurrence(self.nonlinearity)
 
     def forward(self, X: Tensor, h: Tensor | None = None) -> Tensor:
-        return self._step(X, h)[0]
-
-    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
-        return (NONLINEARITIES[self.nonlinearity](projected + ops.matmul(state[0], self.W_hh)),)
+        return self.step(X, h)[0]
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, nonlinearity={self.nonlinearity!r}"
@@ -158,8 +156,7 @@ class LSTMCell(_Cell):
     ((2, 4), (2, 4))
     """
 
-    gates = 4
-    parts = ("h", "c")
+    kind = ops.LSTMRecurrence
 
     def __init__(
         self,
@@ -172,13 +169,7 @@ class LSTMCell(_Cell):
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, X: Tensor, h: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, ...]:
-        return self._step(X, h)
-
-    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
-        h, c = state
-        i, f, g, o = _split_gates(projected + ops.matmul(h, self.W_hh), 4)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        return ops.sigmoid(o) * ops.tanh(c), c
+        return self.step(X, h)
 
 
 class GRUCell(_Cell):
@@ -197,7 +188,7 @@ class GRUCell(_Cell):
     (2, 4)
     """
 
-    gates = 3
+    kind = ops.GRURecurrence
 
     def __init__(
         self,
@@ -210,17 +201,7 @@ class GRUCell(_Cell):
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, X: Tensor, h: Tensor | None = None) -> Tensor:
-        return self._step(X, h)[0]
-
-    def project(self, x: Tensor) -> Tensor:
-        return _plus(ops.matmul(x, self.W_ih), self.bias_ih)
-
-    def advance(self, projected: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
-        (h,) = state
-        xr, xz, xn = _split_gates(projected, 3)
-        hr, hz, hn = _split_gates(_plus(ops.matmul(h, self.W_hh), self.bias_hh), 3)
-        n = ops.tanh(xn + ops.sigmoid(xr + hr) * hn)
-        return (n + ops.sigmoid(xz + hz) * (h - n),)
+        return self.step(X, h)[0]
 
 
 class _Layers(Module):
@@ -241,15 +222,12 @@ class _Layers(Module):
         if not X.shape[0]:
             raise ShapeError(f"{type(self).__name__}: a sequence without steps, of shape {X.shape}, has no last state")
         shape = (len(cells), X.shape[1], self.hidden_size)
-        first = _state(self, cells[0].parts, state, shape, X)
+        state = _state(self, cells[0].kind.parts, state, shape, X)
         last = []
-        for cell, *entry in zip(cells, *[ops.split(part, 0) for part in first], strict=True):
-            outputs = []
-            for projected in ops.split(cell.project(X), 0):
-                entry = cell.advance(projected, *entry)
-                outputs.append(entry[0])
-            X = ops.stack(outputs, 0)
-            last.append(entry)
+        for cell, *start in zip(cells, *[ops.split(part, 0) for part in state], strict=True):
+            states = cell.run(X, start)
+            X = states[0]
+            last.append([part[-1] for part in states])
         return X, [ops.stack(part, 0) for part in zip(*last, strict=True)]
 
 

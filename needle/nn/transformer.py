@@ -137,7 +137,7 @@ class AttentionLayer(Module):
             self._heads("v", q if v is None else v, self.prenorm_v, self.v_projection),
         )
         merged = ops.transpose(result, (1, 2))  # (batch,heads,len,dim) -> (batch,len,heads,dim)
-        return self.out_projection(ops.reshape(merged, (*merged.shape[:2], -1)))
+        return self.out_projection(ops.reshape(merged, (*merged.shape[:2], self.num_head * self.dim_head)))
 
     def _heads(self, name: str, x: Tensor, norm: LayerNorm1d, projection: Linear) -> Tensor:
         if tensor("AttentionLayer", x, name).ndim != 3 or x.shape[-1] != norm.dim:

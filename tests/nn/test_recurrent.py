@@ -190,6 +190,31 @@ def test_zeros_take_part(device, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_bits_do_not_depend_on_threads(device, kind):
+    layer_type, _, _, _, options = KINDS[kind]
+    layer = layer_type(40, 70, device=device, **options)
+    x, threads, found = drawn(device, 5, 33, 40, dtype="float32"), ndl.num_threads(), set()
+    for count in (1, 2, 3, 7):
+        ndl.set_num_threads(count)
+        outputs, _ = layer(x)
+        outputs.backward()
+        found.add(b"".join(a.numpy().tobytes() for a in (outputs, x.grad, *[p.grad for p in layer.parameters()])))
+    ndl.set_num_threads(threads)
+    assert len(found) == 1 or device != ndl.cpu()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deferred_computes_the_same_bits(device, kind, monkeypatch):
+    layer_type, _, _, _, options = KINDS[kind]
+    layer, x, found = layer_type(3, 4, 2, device=device, **options), drawn(device, 5, 2, 3, dtype="float32"), []
+    for lazy in (False, True):
+        monkeypatch.setattr(ndl.autograd, "LAZY_MODE", lazy)
+        layer(x)[0].backward()
+        found.append([a.numpy().tobytes() for a in (x.grad, *[p.grad for p in layer.parameters()])])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_empty_batch(device, kind):
     layer = KINDS[kind][0](3, 4, 2, device=device, **KINDS[kind][4])
     outputs, state = layer(init.zeros(5, 0, 3, device=device, requires_grad=True))
@@ -225,8 +250,8 @@ X, H = init.zeros(5, 2, 3), init.zeros(1, 2, 4)
 @pytest.mark.parametrize(
     "call, error, said",
     [
-        (lambda: nn.RNN(3, 4, nonlinearity="sigmoid"), OptionError, "RNNCell: nonlinearity must be .*got 'sigmoid'"),
-        (lambda: nn.RNNCell(3, 4, nonlinearity=None), OptionError, "RNNCell: nonlinearity"),
+        (lambda: nn.RNN(3, 4, nonlinearity="sigmoid"), OptionError, "recurrence: nonlinearity must be .*got 'sigmoid'"),
+        (lambda: nn.RNNCell(3, 4, nonlinearity=None), OptionError, "nonlinearity must be .*, got None"),
         (lambda: nn.RNN(3, 0), ShapeError, "hidden_size must be at least 1, got 0"),
         (lambda: nn.LSTMCell(0, 4), ShapeError, "LSTMCell: input_size must be at least 1, got 0"),
         (lambda: nn.GRU(3, 4, 0), ShapeError, "GRU: num_layers must be at least 1, got 0"),
