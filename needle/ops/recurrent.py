@@ -96,6 +96,12 @@ class RecurrenceGradients(TensorTupleOp):
         return tuple([stack(part, 0) for part in zip(*states, strict=True)])
 
 
+def _gates(a: Any, count: int) -> tuple[Any, ...]:
+    """Take the gates apart: (batch, count * hidden) -> `count` times (batch, hidden)."""
+    batch, width = a.shape
+    return tuple(a.reshape((batch, count, width // count)).permute((1, 0, 2)))
+
+
 class SimpleRecurrence(Recurrence):
     """h' = tanh(x + hx), or relu."""
 
@@ -126,10 +132,9 @@ class LSTMRecurrence(Recurrence):
     parts = ("h", "c")
 
     def step(self, x: Any, hx: Any, *state: Any) -> tuple[State, tuple[Any, ...]]:
-        a, (_, c), n = x + hx, state, state[0].shape[1]
-        gates = a.sigmoid()
-        i, f, o = gates[:, :n], gates[:, n : 2 * n], gates[:, 3 * n :]
-        g = a[:, 2 * n : 3 * n].tanh()
+        a, (_, c) = x + hx, state
+        i, f, _, o = _gates(a.sigmoid(), 4)
+        g = _gates(a, 4)[2].tanh()
         after = f * c + i * g
         squashed = after.tanh()
         return (o * squashed, after), (i, f, g, o, c, squashed)
@@ -149,11 +154,9 @@ class GRURecurrence(Recurrence):
     gates = 3
 
     def step(self, x: Any, hx: Any, *state: Any) -> tuple[State, tuple[Any, ...]]:
-        (h,), n = state, state[0].shape[1]
-        gates = (x[:, : 2 * n] + hx[:, : 2 * n]).sigmoid()
-        r, z = gates[:, :n], gates[:, n:]
-        hn = hx[:, 2 * n :]
-        new = (x[:, 2 * n :] + r * hn).tanh()
+        (h,), (_, _, xn), (_, _, hn) = state, _gates(x, 3), _gates(hx, 3)
+        r, z, _ = _gates((x + hx).sigmoid(), 3)
+        new = (xn + r * hn).tanh()
         return (new + z * (h - new),), (h, r, z, hn, new)
 
     def step_gradient(self, kept: Sequence[NDArray], *d: NDArray) -> tuple[NDArray, NDArray, tuple[Any, ...]]:
