@@ -183,14 +183,10 @@ class Value:
             check_unchanged(self)
         return self._array
 
-    @property
-    def cached_data(self) -> Any:
-        """The value; see `realize_cached_data`."""
-        return self.realize_cached_data()
-
-    @cached_data.setter
-    def cached_data(self, array: Any) -> None:
+    def _set_array(self, array: Any) -> None:
         self._array = array
+
+    cached_data = property(realize_cached_data, _set_array, doc="The value; see `realize_cached_data`.")
 
     @property
     def version(self) -> Any:
@@ -350,7 +346,7 @@ class Tensor(Value):
 
     @property
     def device(self) -> BackendDevice:
-        return self._computed().device
+        return self._computed().device if self._array is None else self._array._device
 
     @property
     def ndim(self) -> int:
