@@ -184,7 +184,7 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
             "return one per input"
         )
     for index, (value, part) in enumerate(zip(node.inputs, gradients)):
-        if part is not None and not (isinstance(part, value.kind) and part.shape == value.shape):
+        if part is not None and not (isinstance(part, value.kind) and part.has_shape_of(value)):
             raise _misfit(node, index, part)
     return gradients
 
