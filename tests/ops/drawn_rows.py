@@ -24,6 +24,9 @@ def shapes(dims: int = 0, side: int = 0) -> st.SearchStrategy[Shape]:
     return hnp.array_shapes(min_dims=dims, max_dims=3, min_side=side, max_side=3)
 
 
+LONG = st.sampled_from([(300,), (5, 67), (67, 5), (2, 35, 3)])  # more than a vector or a tile holds, and a rest
+
+
 def axis_of(shape: Shape) -> st.SearchStrategy[int]:
     return st.integers(-len(shape), len(shape) - 1)
 
@@ -31,8 +34,11 @@ def axis_of(shape: Shape) -> st.SearchStrategy[int]:
 @st.composite
 def elementwise(draw: st.DrawFn) -> Row:
     row = draw(st.sampled_from(ELEMENTWISE))
-    together = hnp.mutually_broadcastable_shapes(num_shapes=len(row.shapes), max_dims=3, min_side=0, max_side=3)
-    return replace(row, shapes=draw(together).input_shapes)
+    together = hnp.mutually_broadcastable_shapes(
+        num_shapes=len(row.shapes), base_shape=draw(st.just(()) | LONG), max_dims=3, min_side=0, max_side=3
+    )
+    low, high = row.domain  # linspace meets no kink in an interval of irrational length
+    return replace(row, shapes=draw(together).input_shapes, domain=(low, high + math.pi / 100))
 
 
 @st.composite
@@ -108,7 +114,7 @@ def topk(draw: st.DrawFn) -> Row:
 
 @st.composite
 def move(draw: st.DrawFn) -> Row:
-    shape = draw(shapes(2))
+    shape = draw(shapes(2) | LONG.filter(lambda shape: len(shape) > 1))
     order = draw(st.permutations(range(len(shape))))
     two = (order[0], order[-1] - len(shape))
     axes = draw(st.none() | hnp.valid_tuple_axes(len(shape)))
@@ -179,8 +185,12 @@ def join(draw: st.DrawFn) -> Row:
 
 @st.composite
 def matmul(draw: st.DrawFn) -> Row:
-    together = hnp.mutually_broadcastable_shapes(signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, min_side=0, max_side=3)
-    return Row("matmul", ops.matmul, np.matmul, draw(together).input_shapes)
+    m, n, p = [draw(st.integers(0, 3) | st.sampled_from([17, 40])) for _ in "mnp"]
+    batches = draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=2, min_side=0, max_side=3)).input_shapes
+    left, right = (*batches[0], m, n), (*batches[1], n, p)
+    vector = draw(st.sampled_from(["neither", "left", "right", "both"]))
+    shapes = (left if vector in ("neither", "right") else (n,), right if vector in ("neither", "left") else (n,))
+    return Row("matmul", ops.matmul, np.matmul, shapes)
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Convolutions, pools and norms of drawn sizes, settings and layouts against PyTorch, in float64, to second order."""
+"""Convolutions, pools, norms and cross entropy of drawn sizes, settings and layouts, against PyTorch and float64."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import needle as ndl
 from needle import Tensor, ops
 from tests.backend_ndarray.strategies import laid_out
 from tests.devices import DEVICES
 from tests.ops.parity import assert_same_as_torch
-
-pytestmark = pytest.mark.parity
+from tests.tolerances import assert_close
 
 
 class Call(NamedTuple):
@@ -31,7 +31,7 @@ def two(values: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[int, int]]:
 
 def sizes(draw: st.DrawFn, kernel: tuple[int, int], padding: tuple[int, int]) -> tuple[int, ...]:
     """Draw a height and width which that kernel fits, padded."""
-    return tuple([max(1, k - 2 * p) + draw(st.integers(0, 5)) for k, p in zip(kernel, padding)])
+    return tuple([max(1, k - 2 * p) + draw(st.integers(0, 5) | st.just(9)) for k, p in zip(kernel, padding)])
 
 
 CHANNELS = st.sampled_from([1, 2, 3, 17])  # of a group; 17 is more than a vector holds
@@ -119,7 +119,7 @@ def batch_norm(draw: st.DrawFn) -> Call:
     return Call(
         {"eps": eps},
         lambda *inputs: ops.batch_norm(*inputs, eps=eps),
-        lambda torch, x, *parameters: torch.nn.functional.batch_norm(x, None, None, *parameters, training=True, eps=eps),
+        lambda torch, x, *p: torch.nn.functional.batch_norm(x, None, None, *p, training=True, eps=eps),
         [(batch, channels, *places)] + [(channels,)] * draw(st.integers(0, 2)),
     )
 
@@ -140,7 +140,7 @@ def layer_norm(draw: st.DrawFn) -> Call:
 @st.composite
 def group_norm(draw: st.DrawFn) -> Call:
     groups, each, eps = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(EPS)
-    places = draw(st.lists(st.integers(1, 3), max_size=2)) + [3]
+    places = [*draw(st.lists(st.integers(1, 3), max_size=2)), 3]
     return Call(
         {"eps": eps, "num_groups": groups},
         lambda x, *parameters: ops.group_norm(x, groups, *parameters, eps=eps),
@@ -149,15 +149,58 @@ def group_norm(draw: st.DrawFn) -> Call:
     )
 
 
-STRATEGIES = [conv2d, conv_transpose2d, pool2d, adaptive_avg_pool2d, batch_norm, layer_norm, group_norm]
+@st.composite
+def cross_entropy(draw: st.DrawFn) -> Call:
+    classes = draw(st.integers(1, 5))
+    labels = np.array(draw(st.lists(st.integers(0, classes - 1), min_size=1, max_size=6)))
+    settings = {
+        "label_smoothing": draw(st.sampled_from([0.0, 0.1, 1.0])),
+        "ignore_index": draw(st.sampled_from([-100, *[label for label in range(classes) if (labels != label).any()]])),
+        "reduction": draw(st.sampled_from(["mean", "sum", "none"])),
+    }
+
+    def theirs(torch: Any, logits: Any) -> Any:
+        return torch.nn.functional.cross_entropy(logits, torch.tensor(labels), **settings)
+
+    return Call(
+        settings, lambda logits: ops.cross_entropy(logits, labels, **settings), theirs, [(len(labels), classes)]
+    )
+
+
+STRATEGIES = [conv2d, conv_transpose2d, pool2d, adaptive_avg_pool2d, batch_norm, layer_norm, group_norm, cross_entropy]
 LAYERS = {strategy.__name__: strategy() for strategy in STRATEGIES}
+
+
+def inputs(data: st.DataObject, call: Call, dtype: str) -> list[Tensor]:
+    """Draw a device, values and layouts."""
+    generator, device = np.random.RandomState(data.draw(st.integers(0, 999))), data.draw(st.sampled_from(DEVICES))
+    arrays = [generator.uniform(-1, 1, shape).astype(dtype) for shape in call.shapes]
+    views = [data.draw(laid_out(x, device, broadcast=False)).array for x in arrays]
+    return [Tensor.make_const(view, requires_grad=True) for view in views]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("layer", LAYERS)
+@given(st.data())
+def test_same_as_torch(layer: str, data: st.DataObject) -> None:
+    call = data.draw(LAYERS[layer])
+    assert_same_as_torch(call.function, call.torch, inputs(data, call, "float64"))
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 @given(st.data())
-def test_layer(layer: str, data: st.DataObject) -> None:
-    call, device = data.draw(LAYERS[layer]), data.draw(st.sampled_from(DEVICES))
-    generator = np.random.RandomState(data.draw(st.integers(0, 999)))
-    arrays = [generator.uniform(-1, 1, shape) for shape in call.shapes]
-    views = [data.draw(laid_out(x, device, broadcast=False)).array for x in arrays]
-    assert_same_as_torch(call.function, call.torch, [Tensor.make_const(view, requires_grad=True) for view in views])
+def test_float32_is_near_float64(layer: str, data: st.DataObject) -> None:
+    """The kernels of either dtype have tiles of their own; the reference in float64 has none."""
+    call = data.draw(LAYERS[layer])
+    single = inputs(data, call, "float32")
+    double = [Tensor(x.numpy(), dtype="float64", device=ndl.cpu_numpy()) for x in single]
+    with ndl.set_conv_algorithm(data.draw(st.sampled_from(["auto", "direct", "winograd4"]))):
+        near, exact = call.function(*single), call.function(*double)
+        weight = np.random.RandomState(5).randn(*exact.shape)
+        results = [
+            (y, *ndl.grad(y, xs, Tensor(weight, dtype=y.dtype, device=y.device)))
+            for y, xs in ((near, single), (exact, double))
+        ]
+    for found, wanted in zip(*results):
+        assert found.dtype == "float32"
+        assert_close(found, wanted.numpy(), rtol=1e-4, atol=1e-4)
