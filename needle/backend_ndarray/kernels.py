@@ -131,13 +131,15 @@ def avg_pool_gradient(
 
 
 # Normalisation over axes: out = (x - mean) * inv_std * weight + bias, inv_std = 1 / sqrt(variance + eps), the variance
-# taken in a second pass. Statistics have length 1 along the axes; weight and bias are None or have x's ndim. Gradients:
-# out with respect to x, out_weight and out_bias (of the weight's shape, None without one) with respect to these two.
+# taken in a second pass; with `relu`, out = max(out, 0), NaN passing. Statistics have length 1 along the axes; weight
+# and bias are None or have x's ndim. Gradients: out with respect to x, out_weight and out_bias (of the weight's shape,
+# None without one) with respect to these two. y is what `relu` gave, or None without: d counts where not (y <= 0).
 def normalize(
-    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, variance: View
+    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, relu: bool,
+    out: View, mean: View, variance: View,
 ) -> None: ...
 def normalize_gradient(
-    d: View, x: View, weight: View | None, mean: View, inv_std: View, axes: Axes,
+    d: View, x: View, y: View | None, weight: View | None, mean: View, inv_std: View, axes: Axes,
     out: View, out_weight: View | None, out_bias: View | None,
 ) -> None: ...
 

@@ -190,12 +190,12 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: b
 
 
 def normalize(
-    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float
+    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float, relu: bool = False
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Give (x - mean) / sqrt(variance + eps) * weight + bias, the mean and the variance, over the (ascending) axes.
 
-    The variance is divided by the number of elements, and computed in a second pass. Without elements, nothing is
-    computed and the statistics are zeros.
+    With `relu`, the first is max(..., 0). The variance is divided by the number of elements, and computed in a second
+    pass. Without elements, nothing is computed and the statistics are zeros.
     """
     check_floating("normalize", "the input", x.dtype)
     _check_together("normalize", x, *[a for a in (weight, bias) if a is not None])
@@ -203,7 +203,7 @@ def normalize(
     kept, _ = reduced_shapes(x.shape, axes)
     mean, variance = _empty(kept, x), _empty(kept, x)
     if x.size:
-        x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, variance)
+        x.device.kernels.normalize(x, weight, bias, axes, eps, relu, out, mean, variance)
     else:
         mean.fill(0)
         variance.fill(0)
@@ -211,16 +211,22 @@ def normalize(
 
 
 def normalize_gradient(
-    d: NDArray, x: NDArray, weight: NDArray | None, mean: NDArray, inv_std: NDArray, axes: Axes
+    d: NDArray,
+    x: NDArray,
+    weight: NDArray | None,
+    mean: NDArray,
+    inv_std: NDArray,
+    axes: Axes,
+    y: NDArray | None = None,
 ) -> tuple[NDArray, ...]:
     """Give the gradients of `normalize` with respect to x and, where there is a weight, to weight and bias.
 
-    inv_std is 1 / sqrt(variance + eps).
+    inv_std is 1 / sqrt(variance + eps); y what was computed, if with `relu`.
     """
     out = _empty(x.shape, x)
     to_weight, to_bias = (None, None) if weight is None else (x._allocate(weight.shape), x._allocate(weight.shape))
     if x.size:
-        x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out, to_weight, to_bias)
+        x.device.kernels.normalize_gradient(d, x, y, weight, mean, inv_std, axes, out, to_weight, to_bias)
     if to_weight is None or to_bias is None:
         return (out,)
     if not x.size:

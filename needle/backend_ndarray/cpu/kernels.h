@@ -67,10 +67,11 @@ void avg_pool(const View& x, const View& out, const PoolSettings& settings, bool
 void avg_pool_gradient(const View& d, const View& out, const PoolSettings& settings, bool count_include_pad);
 
 // norm.cc
-void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, const View& out,
-               const View& mean, const View& variance);
-void normalize_gradient(const View& d, const View& x, const View* weight, const View& mean, const View& inv_std,
-                        const Axes& axes, const View& out, const View* out_weight, const View* out_bias);
+void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, bool relu,
+               const View& out, const View& mean, const View& variance);
+void normalize_gradient(const View& d, const View& x, const View* y, const View* weight, const View& mean,
+                        const View& inv_std, const Axes& axes, const View& out, const View* out_weight,
+                        const View* out_bias);
 
 // update.cc
 void sgd_update(const Views& params, const Views& grads, const Views& velocities, double lr, double momentum,

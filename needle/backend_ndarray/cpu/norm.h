@@ -85,6 +85,14 @@ NEEDLE_INLINE void for_columns(int64_t columns, Tile tile) {
   if (c < columns) tile(std::integral_constant<int, 1>{}, FirstLanes{columns - c}, c);
 }
 
+// body(lanes, c) for vectors of columns.
+template <class Body>
+NEEDLE_INLINE void for_vectors(int64_t columns, Body body) {
+  int64_t c = 0;
+  for (; c + kLanes <= columns; c += kLanes) body(AllLanes{}, c);
+  if (c < columns) body(FirstLanes{columns - c}, c);
+}
+
 // tile(width, lanes, c, at, rows) for all tiles of n rows: columns c... (of folded rows) of `rows` folded rows, the
 // first of which begins at element `at` of the piece. The rows that fill no folded one follow as a shorter one.
 template <class Tile>
@@ -113,6 +121,16 @@ inline void unfold(const NormLayout& layout, const double* wide, double* sum) {
   std::copy(wide, wide + layout.columns, sum);
   for (int64_t k = 1; k < layout.fold; ++k)
     for (int64_t c = 0; c < layout.columns; ++c) sum[c] += wide[k * layout.columns + c];
+}
+
+// What ReLU makes of v where `lowest` is 0, and v itself where it is -inf. NaN passes.
+template <class T>
+NEEDLE_INLINE Vec<T> at_least(Vec<T> v, Vec<T> lowest) {
+  return select(v < lowest, lowest, v);
+}
+template <class T>
+NEEDLE_INLINE T at_least(T v, T lowest) {
+  return v < lowest ? lowest : v;
 }
 
 }  // namespace needle
