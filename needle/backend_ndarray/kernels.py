@@ -96,6 +96,12 @@ def argmax(a: View, axis: int, out: View) -> None: ...  # the first maximum; NaN
 def cumsum(a: View, axis: int, out: View) -> None: ...  # out has a's shape
 def softmax(a: View, axis: int, out: View) -> None: ...  # out has a's shape; the maximum is subtracted first
 def log_softmax(a: View, axis: int, out: View) -> None: ...  # likewise
+def cross_entropy(
+    a: View, labels: View, axis: int, out: View, largest: View, inverse: View
+) -> None: ...  # out = -log_softmax(a) at the int64 labels; largest = max(a), inverse = 1 / sum(exp(a - largest))
+def cross_entropy_gradient(
+    d: View, a: View, labels: View, largest: View, inverse: View, axis: int, out: View
+) -> None: ...  # out = d * (softmax(a) - 1 at the labels), and has a's shape
 def argsort(a: View, axis: int, out: View) -> None: ...  # out has a's shape; stable; NaN last
 
 

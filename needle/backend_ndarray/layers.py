@@ -235,6 +235,29 @@ def normalize_gradient(
     return out, to_weight, to_bias
 
 
+# Cross entropy: a's rows along an axis, which has elements, and a label of int64, in range, for each.
+
+
+def cross_entropy(a: NDArray, labels: NDArray, axis: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Give -log_softmax(a) at the labels, and for `cross_entropy_gradient` max(a) and 1 / sum(exp(a - max(a)))."""
+    check_devices("cross_entropy", a, labels)
+    kept, _ = reduced_shapes(a.shape, (axis,))
+    losses, largest, inverse = a._allocate(kept), a._allocate(kept), a._allocate(kept)
+    a.device.kernels.cross_entropy(a, labels.reshape(kept), axis, losses, largest, inverse)
+    return losses.reshape(labels.shape), largest, inverse
+
+
+def cross_entropy_gradient(
+    d: NDArray, a: NDArray, labels: NDArray, largest: NDArray, inverse: NDArray, axis: int
+) -> NDArray:
+    """Give d * (softmax(a) - 1 at the labels)."""
+    _check_together("cross_entropy_gradient", a, d)
+    out = _empty(a.shape, a)
+    kept = largest.shape
+    a.device.kernels.cross_entropy_gradient(d.reshape(kept), a, labels.reshape(kept), largest, inverse, axis, out)
+    return out
+
+
 # Optimizer steps, in place. Parameters, gradients and states are sequences of one length.
 
 

@@ -37,6 +37,12 @@ void cumsum(const View& a, int axis, const View& out);
 void softmax(const View& a, int axis, const View& out);
 void log_softmax(const View& a, int axis, const View& out);
 
+// cross_entropy.cc: labels (int64), out, d and what is kept for the gradient have length 1 along the axis
+void cross_entropy(const View& a, const View& labels, int axis, const View& out, const View& largest,
+                   const View& inverse);
+void cross_entropy_gradient(const View& d, const View& a, const View& labels, const View& largest, const View& inverse,
+                            int axis, const View& out);
+
 // gather.cc
 void gather(const View& a, const View& indices, const View& out);
 void scatter_add(const View& a, const View& indices, const View& out);
