@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "math.h"
+
 namespace needle {
 namespace {
 
@@ -58,6 +60,12 @@ struct Known {
   std::vector<double> variance;
   T lowest;  // of the result: 0 where ReLU follows, else -inf
 };
+
+// As for vectors: what ReLU makes of x where `least` is 0, and x itself where it is -inf. NaN passes.
+template <class T>
+T at_least(T x, T least) {
+  return least > x ? least : x;
+}
 
 template <class T>
 T inverse_root(double variance, double eps) {
@@ -165,7 +173,7 @@ void normalize_blocks(const NormLayout& layout, const T* x, double eps, T* out, 
           unroll<W>([&](int w) {
             const int64_t k = at + w * kLanes;
             const Vec<T> result = (lanes.template load<T>(from + k) - mean[w]) * scale[w] + shift[w];
-            lanes.store(to + k, at_least(result, Vec<T>(lowest)));
+            lanes.store(to + k, at_least(result, lowest));
           });
       });
     }

@@ -123,14 +123,4 @@ inline void unfold(const NormLayout& layout, const double* wide, double* sum) {
     for (int64_t c = 0; c < layout.columns; ++c) sum[c] += wide[k * layout.columns + c];
 }
 
-// What ReLU makes of v where `lowest` is 0, and v itself where it is -inf. NaN passes.
-template <class T>
-NEEDLE_INLINE Vec<T> at_least(Vec<T> v, Vec<T> lowest) {
-  return select(v < lowest, lowest, v);
-}
-template <class T>
-NEEDLE_INLINE T at_least(T v, T lowest) {
-  return v < lowest ? lowest : v;
-}
-
 }  // namespace needle
