@@ -50,6 +50,9 @@ def __getattr__(name: str) -> int:
 class Op:
     """A differentiable operation: `compute` on arrays, `gradient` on the graph."""
 
+    reads_values = True
+    """Whether `gradient` reads values of the inputs or the result, which must not change then before it does."""
+
     def __call__(self, *args: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__}: subclass TensorOp or TensorTupleOp")
 
@@ -143,7 +146,7 @@ class Value:
         assert op is not None
         self._array = self._wrap(op.compute(*[value.realize_cached_data() for value in inputs]))
         if self.requires_grad:
-            self.versions = (*[value.version for value in inputs], self.version)
+            self.versions = (*[value.version for value in inputs], self.version) if op.reads_values else ()
         else:  # nothing to differentiate: the result is a leaf
             self.op, self.inputs = None, ()
 
@@ -161,6 +164,12 @@ class Value:
                             "deferred op was computed; call realize_cached_data() before changing it"
                         )
                 node._run()
+
+    def _computed(self) -> Any:
+        """Give the value for what does not depend on its elements, which may have changed."""
+        if self._array is None:
+            self._realize_below()
+        return self._array
 
     def realize_cached_data(self) -> Any:
         """Give the value, an NDArray (a tuple of them for a TensorTuple), computing it first where it was deferred."""
@@ -187,6 +196,10 @@ class Value:
     @property
     def shape(self) -> tuple[Any, ...]:
         raise NotImplementedError
+
+    def has_shape_of(self, other: Value) -> bool:
+        """Whether this is of the same shape."""
+        return self.shape == other.shape
 
     def is_leaf(self) -> bool:
         """Whether no recorded op made this value."""
@@ -230,10 +243,10 @@ class TensorTuple(Value):
     @property
     def shape(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the entries."""
-        return tuple([part.shape for part in self.realize_cached_data()])
+        return tuple([part.shape for part in self._computed()])
 
     def __len__(self) -> int:
-        return len(self.realize_cached_data())
+        return len(self._computed())
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.tuple())
@@ -329,11 +342,6 @@ class Tensor(Value):
     @property
     def version(self) -> Any:
         return None if self._array is None else self._array._handle.version
-
-    def _computed(self) -> NDArray:
-        if self._array is None:
-            self._realize_below()
-        return self._array
 
     @property
     def shape(self) -> tuple[int, ...]:

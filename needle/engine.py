@@ -185,7 +185,7 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
             raise GradientError(
                 f"{name}.gradient returned a {type(part).__name__} for input {index}; return a {value.kind.__name__}"
             )
-        if part.shape != value.shape:
+        if not part.has_shape_of(value):
             raise GradientError(
                 f"{name}.gradient returned shape {part.shape} for input {index} of shape {value.shape}; "
                 "a gradient has the shape of its input (sum over the axes that were broadcast)"

@@ -1,4 +1,4 @@
-"""Indexing as NumPy does it, `take` and `gather`. Where an element is taken twice, its gradients add up."""
+"""Indexing as NumPy does it, `take`, `gather`, `embedding`. Where an element is taken twice, its gradients add up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.dtypes import as_ndarray, whole_numbers
+from needle.backend_ndarray.dtypes import as_ndarray, ids_below, whole_numbers
 from needle.backend_ndarray.layout import normalize_axis
 from needle.errors import DTypeError, ShapeError
 from needle.ops.arguments import tensor
@@ -82,6 +82,21 @@ def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
         a, axis = tensor("take", a).reshape(-1), 0
     axis = normalize_axis(axis, tensor("take", a).ndim, "take")
     return GetItem((*[slice(None)] * axis, _indices("take", indices)))(a)
+
+
+def embedding(weight: Tensor, ids: Any) -> Tensor:
+    """Take a row of `weight` (rows, dim) for each id: ids of any shape -> (*ids.shape, dim).
+
+    Ids have any dtype with whole values, and no gradient. One outside 0..rows - 1 raises BoundsError, which names it
+    and its place.
+
+    >>> import needle as ndl
+    >>> embedding(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), [1, 1, 0]).numpy().tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    """
+    if tensor("embedding", weight, "the weight").ndim != 2:
+        raise ShapeError(f"embedding: expected a weight of axes (rows,dim), got shape {weight.shape}")
+    return GetItem((ids_below("embedding", weight.shape[0], ids, "give a weight of more rows"),))(weight)
 
 
 def gather(a: Tensor, axis: int, indices: Any) -> Tensor:

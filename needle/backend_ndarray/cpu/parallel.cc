@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "sanitizer.h"
+
 namespace needle {
 namespace {
 
@@ -236,6 +238,8 @@ void* scratch(int slot, int64_t bytes) {
     buffer.data = ::operator new(static_cast<size_t>(bytes), std::align_val_t(64));
     buffer.bytes = bytes;
   }
+  permit(buffer.data, bytes);
+  forbid(static_cast<char*>(buffer.data) + bytes, buffer.bytes - bytes);
   return buffer.data;
 }
 
