@@ -122,7 +122,7 @@ class BatchNorm1d(_Norm):
 
     def _moved_towards(self, running: Tensor, batch: NDArray) -> Tensor:
         moved = running.cached_data * (1 - self.momentum) + batch * self.momentum
-        return Tensor.make_const(moved.astype(running.dtype))
+        return Tensor.make_const(moved if moved.dtype == running.dtype else moved.astype(running.dtype))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, momentum={self.momentum}{', relu=True' if self.relu else ''}"

@@ -50,13 +50,13 @@ class Normalize(TensorOp):
     def compute(self, x: NDArray, weight: NDArray | None = None, bias: NDArray | None = None) -> NDArray:
         weight, bias = [a if a is None else a.reshape(self.parameter_shape) for a in (weight, bias)]
         out, self.mean, variance = layers.normalize(
-            x.reshape(self.shape), weight, bias, self.axes, self.eps, self.relu
+            _shaped(x, self.shape), weight, bias, self.axes, self.eps, self.relu
         )
         self.inv_std = (variance + self.eps) ** -0.5
         if self.on_statistics and x.size:
             count = prod([self.shape[axis] for axis in self.axes])
             self.on_statistics(self.mean.reshape(-1), variance.reshape(-1), count)
-        return out.reshape(x.shape)
+        return _shaped(out, x.shape)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         gradients = NormalizeGradients(self, node if self.relu else None)(out_grad, *node.inputs[:2])
@@ -83,11 +83,11 @@ class NormalizeGradients(TensorTupleOp):
         op, seen = self.forward, weight
         if seen is not None:
             seen = seen.reshape(op.parameter_shape)
-        y = None if self.rectified is None else self.rectified.realize_cached_data().reshape(op.shape)
+        y = None if self.rectified is None else _shaped(self.rectified.realize_cached_data(), op.shape)
         to_x, *to_parameters = layers.normalize_gradient(
-            d.reshape(op.shape), x.reshape(op.shape), seen, op.mean, op.inv_std, op.axes, y
+            _shaped(d, op.shape), _shaped(x, op.shape), seen, op.mean, op.inv_std, op.axes, y
         )
-        return to_x.reshape(x.shape), *[a.reshape(weight.shape) for a in to_parameters if weight is not None]
+        return _shaped(to_x, x.shape), *[a.reshape(weight.shape) for a in to_parameters if weight is not None]
 
     def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> tuple[Tensor | None, ...]:
         return differentiate(self._formula, node.inputs, out_grad.tuple())
@@ -214,6 +214,10 @@ def group_norm(
     axes = tuple(range(2, x.ndim + 1))
     spread = (1, *groups, *[1] * len(image))
     return Normalize((batch, *groups, *image), axes, spread, not_negative(name, "eps", eps))(*inputs)
+
+
+def _shaped(a: NDArray, shape: tuple[int, ...]) -> NDArray:
+    return a if a.shape == shape else a.reshape(shape)
 
 
 def _channels_first(op: str, x: Tensor) -> tuple[int, ...]:
