@@ -1,7 +1,7 @@
 """Timing beside one another: contenders take turns, and what else the machine did meanwhile is watched.
 
 Absolute times mean nothing on a shared machine, and two runs one after the other little more. So in every round each
-contender runs once; medians and minima are over rounds. CPU time of other processes (and what a host took away) is
+contender runs once, after a rest; medians and minima are over rounds. CPU time of other processes (and what a host took away) is
 read from /proc/stat; a measurement that had more than `GATE` of it is repeated, and the quietest one is kept.
 """
 
@@ -16,6 +16,9 @@ from statistics import median
 
 GATE = 0.05
 """Share of the machine's CPU time that others may take."""
+
+REST = 0.01
+"""Seconds before each turn: idle threads of OpenMP spin for some milliseconds, on processors that the next one needs."""
 
 Block = Callable[[int], float]
 """Runs its work so many times, and gives the seconds that took."""
@@ -79,6 +82,7 @@ def measure(
         for turn in range(rounds):
             order = list(contenders) if turn % 2 else list(reversed(contenders))
             for name in order:
+                time.sleep(REST)
                 times[name].append(contenders[name](counts[name]) / counts[name])
         found = Measurement(times, watch.share())
         if best is None or (found.foreign or 0) < (best.foreign or 0):
