@@ -1,8 +1,8 @@
 """Timing beside one another: contenders take turns, and what else the machine did meanwhile is watched.
 
 Absolute times mean nothing on a shared machine, and two runs one after the other little more. So in every round each
-contender runs once, after a rest; medians and minima are over rounds. CPU time of other processes (and what a host took away) is
-read from /proc/stat; a measurement that had more than `GATE` of it is repeated, and the quietest one is kept.
+contender runs once, after a rest; medians and minima are over rounds. CPU time of other processes (and what a host took
+away) is read from /proc/stat; a measurement that had more than `GATE` of it is repeated, and the quietest one is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GATE = 0.05
 """Share of the machine's CPU time that others may take."""
 
 REST = 0.01
-"""Seconds before each turn: idle threads of OpenMP spin for some milliseconds, on processors that the next one needs."""
+"""Seconds before a turn: OpenMP's idle threads spin for some milliseconds, on processors that the next one needs."""
 
 Block = Callable[[int], float]
 """Runs its work so many times, and gives the seconds that took."""

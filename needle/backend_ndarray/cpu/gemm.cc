@@ -11,7 +11,7 @@ template <class T, class Place>
 using Kernel = void (*)(const T*, Place, const T*, int64_t, const Step*, const Step*, T*, int64_t, int64_t, bool,
                         const T*);
 
-// kKernels[M - 1]
+// At M - 1: the kernel for M rows.
 template <class T, class Place, int V, int... M>
 constexpr std::array<Kernel<T, Place>, sizeof...(M)> kernels_of(std::integer_sequence<int, M...>) {
   return {tile<T, M + 1, V, Place>...};
@@ -101,22 +101,22 @@ void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Rig
         T* c = rows.c + outer * rows.outer.c + middle * line.c + panel.column;
         for (int64_t i = 0; i < tiles; ++i) {
           const int64_t m = lines * (height + (i < taller)), half = first_line(m);
-          const Loop second{m - half, lines == 2 ? line.a : half * row.a, lines == 2 ? line.c : half * row.c};
-          const Loop next{0, lines == 2 ? 2 * line.a : m * row.a, lines == 2 ? 2 * line.c : m * row.c};
-          if (cold != end && j == 0) {
-            ask_for_rows(a + next.a, row.a, half, cold, end);
-            ask_for_rows(a + next.a + second.a, row.a, second.count, cold, end);
-          }
+          const int64_t a_second = lines == 2 ? line.a : half * row.a, a_next = lines == 2 ? 2 * line.a : m * row.a;
+          const int64_t c_second = lines == 2 ? line.c : half * row.c, c_next = lines == 2 ? 2 * line.c : m * row.c;
           if (cold != end) {
-            ask_for_result(c + next.c, row.c, half, panel.registers);
-            ask_for_result(c + next.c + second.c, row.c, second.count, panel.registers);
+            if (j == 0) {
+              ask_for_rows(a + a_next, row.a, half, cold, end);
+              ask_for_rows(a + a_next + a_second, row.a, m - half, cold, end);
+            }
+            ask_for_result(c + c_next, row.c, half, panel.registers);
+            ask_for_result(c + c_next + c_second, row.c, m - half, panel.registers);
           }
           if (row.a == 1)
-            compute(m, a, Adjacent{second.a}, panel, b.row, begin, end, c, row.c, second.c, first, panel_bias);
+            compute(m, a, Adjacent{a_second}, panel, b.row, begin, end, c, row.c, c_second, first, panel_bias);
           else
-            compute(m, a, Spaced{second.a, row.a}, panel, b.row, begin, end, c, row.c, second.c, first, panel_bias);
-          a += next.a;
-          c += next.c;
+            compute(m, a, Spaced{a_second, row.a}, panel, b.row, begin, end, c, row.c, c_second, first, panel_bias);
+          a += a_next;
+          c += c_next;
         }
       }
     }

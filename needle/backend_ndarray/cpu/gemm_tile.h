@@ -8,8 +8,8 @@
 
 namespace needle {
 
-// A tile is up to kTileRows x 2 registers, or twice as many rows of one register: as many accumulators as fit beside two
-// registers of B and one of A.
+// A tile is up to kTileRows x 2 registers, or twice as many rows of one: as many accumulators as fit beside two registers
+// of B and one of A.
 #if defined(__AVX512F__)
 constexpr int kTileRows = 14;
 #elif defined(__aarch64__)
