@@ -21,7 +21,7 @@ LAYERS = [
     ["optim", "data"],
     ["testing", "io"],
     ["__init__"],
-    ["__main__"],
+    ["__main__", "course"],
     ["apps"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
