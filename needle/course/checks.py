@@ -15,7 +15,7 @@ from needle.course.evidence import Array, difference, plain, resemblance
 RAISED_HINTS: Mapping[type[BaseException], str] = {
     NotImplementedError: "This part is not written yet.",
     RecursionError: "A function calls itself without end: give the recursion a case in which it stops.",
-    MemoryError: "The solution asks for more memory than it may have: look for a shape or a loop that is far too large.",
+    MemoryError: "It asks for more memory than it may have: look for a shape or a loop that is far too large.",
     SystemExit: "A solution must not end the program: leave out exit() and quit().",
 }
 
@@ -34,12 +34,13 @@ class Mistake:
 
     Args:
         part: the name of the result, as in `Check.expected`.
-        wrong: gives the wrong result from a namespace with the right one, `expected`, and the check's `facts`.
+        wrong: the wrong result, or a function that gives it from a namespace with the right one, `expected`, and the
+            check's `facts`.
         hint: what to look at, in a sentence or two.
     """
 
     part: str
-    wrong: Callable[[Any], Any]
+    wrong: Any
     hint: str
 
 
@@ -111,6 +112,8 @@ class Check:
 
     def wrong(self, mistake: Mistake, right: Any) -> Any:
         """Give the result that a mistake leads to."""
+        if not callable(mistake.wrong):
+            return plain(mistake.wrong)
         with np.errstate(all="ignore"):
             return plain(mistake.wrong(SimpleNamespace(expected=right, **self.facts)))
 

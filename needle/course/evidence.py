@@ -90,7 +90,7 @@ def _same(got: Array, expected: Array) -> bool:
 
 
 def _finite(got: Array) -> str:
-    return "" if np.isfinite(got).all() else "There are inf or nan: look for an overflow, a logarithm or a division by 0."
+    return "" if np.isfinite(got).all() else "There are inf or nan: look for an overflow, a log or a division by 0."
 
 
 def _unsummed(got: Array, expected: Array) -> str:

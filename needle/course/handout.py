@@ -36,18 +36,18 @@ if __name__ == "__main__":
 
 
 def without_solution(source: str) -> str:
-    """Replace what stands between the markers by `raise NotImplementedError`.
+    r"""Replace what stands between the markers by `raise NotImplementedError`.
 
     Raises:
         FileFormatError: there are no markers, or one lacks its counterpart.
 
-    >>> print(without_solution("def f(x):\\n    ### BEGIN SOLUTION\\n    return x\\n    ### END SOLUTION\\n"))
+    >>> print(without_solution("def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n"))
     def f(x):
         raise NotImplementedError  # your code here
     """
     handout, count = SOLUTION.subn(rf"\1{TO_BE_WRITTEN}\n", source)
     if not count or BEGIN in handout or END in handout:
-        raise FileFormatError(f"course: every {BEGIN!r} needs its {END!r}, indented alike, and a file needs one of them")
+        raise FileFormatError(f"course: there must be a {BEGIN!r}, and to each an {END!r}, indented alike")
     return handout
 
 
@@ -73,7 +73,7 @@ def make(folder: str | Path, assignments: Sequence[Assignment], *, force: bool =
         files[folder / f"test_{assignment.name}.py"] = public_tests(assignment)
     there = [str(path) for path in files if path.exists()]
     if there and not force:
-        raise OptionError(f"course make: {', '.join(there)} would be overwritten; choose another folder, or give --force")
+        raise OptionError(f"course make: {', '.join(there)} would be overwritten; take another folder, or --force")
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")

@@ -84,7 +84,7 @@ class _Child:
         self._folder = tempfile.TemporaryDirectory()
         self._trace = Path(self._folder.name) / "trace"
         command = [sys.executable, "-m", "needle.course.child", assignment.path, file, self._trace]
-        single = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NEEDLE_NUM_THREADS")}
+        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NEEDLE_NUM_THREADS"), "1")
         paths = [str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
             [*map(str, command), str(first), str(limits.seconds), str(limits.memory)],
@@ -135,7 +135,7 @@ class _Child:
         return self._process.wait()
 
     def found(self) -> tuple[str, str]:
-        """Wait for the next finding, (message, hint); where there is none in time, end the process and say how it was."""
+        """Wait for the next finding, (message, hint); if none comes, end the process and say how that was."""
         try:
             line = self._lines.get(timeout=self._limits.seconds + GRACE)
         except queue.Empty:

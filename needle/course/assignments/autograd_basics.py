@@ -79,7 +79,7 @@ class Summation(TensorOp):
         ### END SOLUTION
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        # Every element of a goes into one element of the sum: put axes of length 1 where axes were summed, and broadcast.
+        # Every element of a goes into one element of the sum: put 1 where axes were summed, and broadcast.
         ### BEGIN SOLUTION
         (a,) = node.inputs
         axes = range(a.ndim) if self.axes is None else self.axes
@@ -183,7 +183,7 @@ def find_topo_sort(nodes: list[Tensor]) -> list[Tensor]:
 
 
 def compute_gradient_of_variables(output: Tensor, out_grad: Tensor) -> None:
-    """Set `.grad` of every node that `output` depends on: the gradient of `output`, when that of `output` is `out_grad`.
+    """Set `.grad` of every node that `output` depends on, where that of `output` itself is `out_grad`.
 
     Go through the nodes from the last to the first. `node.op.gradient_as_tuple(node.grad, node)` gives the gradients of
     `node.inputs`; what arrives at a node from several places is summed. A leaf has `op` None and no inputs.
