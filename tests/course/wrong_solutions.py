@@ -128,7 +128,7 @@ NN = [
         "x - x.mean((1,)).reshape((x.shape[0], 1))\n        variance = (centred**2).mean((1,)).reshape((x.shape[0], 1))",
         "x - x.mean((0,))\n        variance = (centred**2).mean((0,))",
         "LayerNorm1d",
-        "over the wrong axis.*row",
+        "take each row, over axis 1",
     ),
     (
         "((x - mean) ** 2).mean((0,))",
@@ -166,7 +166,7 @@ NN = [
         "m * variance.detach()",
         "m * variance.detach() * (len(x) / (len(x) - 1))",
         "BatchNorm1d: running statistics, and evaluation",
-        "running variance.*N - 1",
+        "running variance is of that divided by N - 1",
     ),
     (
         "if self.training:\n            mean",
@@ -419,9 +419,119 @@ CONVOLUTION = [
     ),
 ]
 
+RNN_OUTPUT = "RNN of two layers: the output"
+RECURRENT = [
+    (
+        "init.rand(input_size, hidden_size, low=-bound, high=bound)",
+        "init.rand(input_size, hidden_size, high=bound)",
+        "RNNCell: what it makes",
+        "not from 0",
+    ),
+    (
+        "init.rand(input_size, hidden_size, low=-bound, high=bound)",
+        "init.rand(hidden_size, input_size, low=-bound, high=bound)",
+        "RNNCell: what it makes",
+        "has the shape (input_size, ...)",
+    ),
+    (
+        "bound = hidden_size**-0.5\n        self.W_ih = nn.Parameter(init.rand(input_size, 4",
+        "bound = input_size**-0.5\n        self.W_ih = nn.Parameter(init.rand(input_size, 4",
+        "LSTMCell: what it makes",
+        "not of the input size",
+    ),
+    (
+        "ndl.tanh(x @ self.W_ih + self.bias_ih + h @ self.W_hh + self.bias_hh)",
+        "x @ self.W_ih + self.bias_ih + h @ self.W_hh + self.bias_hh",
+        "RNNCell",
+        "tanh is missing",
+    ),
+    ("ndl.tanh(x", "ndl.relu(x", "RNNCell", "not ReLU"),
+    (
+        "return ndl.tanh(x @ self.W_ih + self.bias_ih + h @ self.W_hh + self.bias_hh)",
+        "return ndl.tanh(x @ self.W_ih + self.bias_ih + self.bias_hh)",
+        "RNNCell",
+        "h @ W_hh is missing",
+    ),
+    (
+        "return ndl.tanh(x @ self.W_ih + self.bias_ih + h @ self.W_hh + self.bias_hh)",
+        "return ndl.tanh(x @ self.W_ih + self.bias_ih + h @ self.W_hh)",
+        "RNNCell",
+        "bias_hh is not added",
+    ),
+    (
+        "return ndl.tanh(x @ self.W_ih + self.bias_ih + h @ self.W_hh",
+        "return ndl.tanh(h @ self.W_ih + self.bias_ih + x @ self.W_hh",
+        "RNNCell",
+        "W_ih and W_hh are swapped",
+    ),
+    ("h = init.zeros(", "h = init.ones(", "RNNCell without a state", "not ones"),
+    (
+        "                h = cell(x, h)\n                states.append(h)",
+        "                states.append(cell(x, h))",
+        RNN_OUTPUT,
+        "not carried on",
+    ),
+    ("inputs = states", "", RNN_OUTPUT, ""),
+    (
+        "            for x in inputs:",
+        "            for x in (X[t] for t in range(X.shape[0])):",
+        RNN_OUTPUT,
+        "Every layer reads X",
+    ),
+    (
+        "ndl.stack(inputs, 0), ndl.stack(last, 0)",
+        "ndl.stack(inputs[::-1], 0), ndl.stack(last, 0)",
+        RNN_OUTPUT,
+        "reverse order of time",
+    ),
+    (
+        "ndl.stack(inputs, 0), ndl.stack(last, 0)",
+        "inputs[-1], ndl.stack(last, 0)",
+        RNN_OUTPUT,
+        "output has those of all times",
+    ),
+    (
+        "ndl.stack(inputs, 0), ndl.stack(last, 0)",
+        "ndl.stack(inputs, 1), ndl.stack(last, 0)",
+        RNN_OUTPUT,
+        "time is axis 0",
+    ),
+    ("h = None if h0 is None else h0[k]", "h = None", RNN_OUTPUT, "h0 is not used"),
+    (
+        "h = None if h0 is None else h0[k]",
+        "h = None if h0 is None else h0[k].detach()",
+        RNN_OUTPUT,
+        "The graph ends there",
+    ),
+    ("ndl.stack(last, 0)", "last[-1]", "RNN of two layers: the last states", "last state of every layer"),
+    ("i, f, g, o = (gates", "f, i, g, o = (gates", "LSTMCell: h", "order f, i, g, o"),
+    ("i, f, g, o = (gates", "i, f, o, g = (gates", "LSTMCell: h", "order i, f, o, g"),
+    ("ndl.tanh(g)", "ndl.sigmoid(g)", "LSTMCell: h", "tanh, not the sigmoid"),
+    ("ndl.sigmoid(o) * ndl.tanh(c), c", "ndl.sigmoid(o) * c, c", "LSTMCell: h", "tanh of c is missing"),
+    ("return ndl.sigmoid(o) * ndl.tanh(c), c", "return c, ndl.sigmoid(o) * ndl.tanh(c)", "LSTMCell: h", "swapped"),
+    ("ndl.sigmoid(f) * c + ", "", "LSTMCell: h", "cell state c is not used"),
+    (
+        "            state = self.lstm_cell(X[t], state)\n            states.append(state[0])",
+        "            states.append(self.lstm_cell(X[t], state)[0])",
+        "LSTM: the output",
+        "not carried on",
+    ),
+    ("ndl.stack(states, 0), state", "states[-1], state", "LSTM: the output", "output has those of all times"),
+    (
+        "return ndl.stack(states, 0), state\n",
+        "return ndl.stack(states, 0), state[::-1]\n",
+        "LSTM without a state: the last c",
+        "swapped",
+    ),
+    ("return state.detach() if", "return state if", "detached", "detach every Tensor"),
+    ("(state[0].detach(), state[1].detach())", "(state[0].detach(), state[1])", "detached", "detach every Tensor"),
+    ("(state[0].detach(), state[1].detach())", "(state[0].detach(), state[0].detach())", "detached", "not h again"),
+]
+
 WRONG = {
     "autograd_basics": AUTOGRAD,
     "nn_and_optimizers": NN,
     "ndarray_and_strides": NDARRAY,
     "convolution": CONVOLUTION,
+    "recurrent_nets": RECURRENT,
 }
