@@ -53,6 +53,7 @@ def send(results: IO[str], message: str = "", hint: str = "") -> None:
 def run(options: argparse.Namespace, results: IO[str], trace: IO[str]) -> None:
     """Load the solution, say so, and run the checks from `options.first` on."""
     checks = Assignment(options.assignment).checks()
+    send(results)  # from here on the solution is at work
     limit_memory(options.memory)
     faulthandler.enable(trace)
     faulthandler.dump_traceback_later(options.seconds, file=trace)

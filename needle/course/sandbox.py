@@ -21,10 +21,11 @@ from typing import IO
 
 from needle.course.assignment import Assignment, find
 from needle.course.report import Report, Result
+from needle.errors import OptionError
 
 PACKAGE = Path(__file__).parents[2]
 OUTPUT_KEPT = 2000  # characters of what a solution prints
-GRACE = 2.0  # seconds in which the child, out of time, still says where it is
+GRACE = 1.0  # seconds in which the child, out of time, still says where it is
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class Limits:
 
     seconds: float = 10.0
     memory: int = 4096
+
+    def __post_init__(self) -> None:
+        if not (self.seconds > 0 and self.memory > 0):
+            raise OptionError(f"course check: limits must be above 0, got {self.seconds} s and {self.memory} MB")
 
 
 def check(file: str | Path, assignment: Assignment | str | None = None, limits: Limits | None = None) -> Report:
@@ -49,7 +54,7 @@ def check(file: str | Path, assignment: Assignment | str | None = None, limits: 
         limits: default `Limits()`.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or no child process started.
         OptionError: there is no such assignment.
         FileFormatError: the assignment's checks are not as they should be.
     """
@@ -62,6 +67,7 @@ def check(file: str | Path, assignment: Assignment | str | None = None, limits: 
     output = ""
     while len(found) < len(checks):
         with _Child(assignment, path, len(found), limits) as child:
+            child.wait_for_start()
             loaded = child.found()
             if loaded[0]:
                 found += [loaded] * (len(checks) - len(found))
@@ -106,14 +112,16 @@ class _Child:
             thread.start()
 
     def _read_lines(self, stream: IO[str]) -> None:
-        for line in stream:
-            self._lines.put(line)
+        with stream:
+            for line in stream:
+                self._lines.put(line)
         self._lines.put("")
 
     def _drain(self, stream: IO[str]) -> None:
         """Keep the start of what the solution prints, and let no pipe fill up."""
-        while text := stream.read(4096):
-            self.output += text[: max(0, OUTPUT_KEPT + 1 - len(self.output))]
+        with stream:
+            while text := stream.read(4096):
+                self.output += text[: max(0, OUTPUT_KEPT + 1 - len(self.output))]
 
     def __enter__(self) -> _Child:
         return self
@@ -133,6 +141,11 @@ class _Child:
             else:
                 self._process.kill()
         return self._process.wait()
+
+    def wait_for_start(self) -> None:
+        """Wait until the child has loaded all that is not the solution."""
+        if not self._lines.get():
+            raise ChildProcessError(f"course check: {sys.executable} did not start: exit status {self._end()}")
 
     def found(self) -> tuple[str, str]:
         """Wait for the next finding, (message, hint); if none comes, end the process and say how that was."""

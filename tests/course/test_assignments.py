@@ -1,5 +1,7 @@
 """The built-in assignments: their reference solutions pass, and typical wrong ones are refused with the right hint."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,9 @@ from needle.course import Finding, built_in, find
 from needle.course.assignment import load_module
 from needle.course.evidence import difference, plain
 from needle.course.handout import without_solution
-from tests.course.wrong_solutions import WRONG
 
 NAMES = [assignment.name for assignment in built_in()]
+WRONG = {name: import_module(f"tests.course.wrong.{name}").WRONG for name in NAMES}
 CHECKS = {name: find(name).checks() for name in NAMES}
 ROWS = [(name, *row) for name, rows in WRONG.items() for row in rows]
 

@@ -1,8 +1,8 @@
 """Attention: the softmax, scaled dot products with many heads, and a transformer layer.
 
-Attention looks values up: every query is compared with all keys, and the result is a mean of the values, weighted by how
-well their keys fit. Queries, keys and values have the shape (N, heads, T, dim): a batch, some heads that work side by
-side, T places in a sequence, and a vector for each. `@` multiplies the last two axes and broadcasts the others.
+Attention looks values up: every query is compared with all keys, and the result is a mean of the values, weighted by
+how well their keys fit. Queries, keys and values have the shape (N, heads, T, dim): a batch, some heads that work side
+by side, T places in a sequence, and a vector for each. `@` multiplies the last two axes and broadcasts the others.
 
 Check your work with `python -m needle.course check attention.py`.
 """
@@ -47,7 +47,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Te
 
 
 def split_heads(x: Tensor, num_head: int) -> Tensor:
-    """Cut (N, T, heads * dim) into (N, heads, T, dim): the vector at each place is that of head 0, then of head 1, ..."""
+    """Cut (N, T, heads * dim) into (N, heads, T, dim): at each place head 0 comes first, then head 1."""
     ### BEGIN SOLUTION
     n, t, features = x.shape
     return ndl.permute(x.reshape((n, t, num_head, features // num_head)), (0, 2, 1, 3))

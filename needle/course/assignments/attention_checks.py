@@ -163,7 +163,7 @@ CHECKS = [
             Mistake(
                 "value",
                 lambda case: probabilities(case.q, case.k, axis=-2) @ case.v,
-                "The softmax is over the wrong axis: the probabilities of one query's keys, along the last, add up to 1.",
+                "The softmax is over the wrong axis: along the last, the keys, the probabilities add up to 1.",
             ),
             Mistake(
                 "value",

@@ -83,9 +83,9 @@ class Conv(TensorOp):
         ### END SOLUTION
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
-        # Both are convolutions with stride 1 of `spread`: out_grad with S - 1 zeros after every row and column, of which
-        # the first H + 2P - K + 1 are taken. (Those are all places at which a window can begin, also where the stride
-        # does not divide H + 2P - K and the last rows of x are read by no window.)
+        # Both are convolutions with stride 1 of `spread`: out_grad with S - 1 zeros after every row and column, of
+        # which the first H + 2P - K + 1 are taken. (Those are all places at which a window can begin, also where the
+        # stride does not divide H + 2P - K and the last rows of x are read by no window.)
         # - of x (N,H,W,C): `spread`, padded by K - 1 - P, with the kernel flipped in height and width, and its
         #   channels swapped: (K,K,O,C);
         # - of weight (K,K,C,O): x, padded by P, with `spread` as the kernel; what is summed is the batch, so that x has
@@ -105,8 +105,8 @@ class Conv(TensorOp):
 class ConvLayer(nn.Module):
     """Convolve (N,C,H,W) images with padding K // 2, and add a bias for each output channel; gives (N,O,Ho,Wo).
 
-    `weight` (K,K,C,O) is drawn by `init.kaiming_uniform(C*K*K, O*K*K, shape=...)`, then `bias` (O,) by `init.rand`, from
-    -1/sqrt(C*K*K) to 1/sqrt(C*K*K). Use your Conv.
+    `weight` (K,K,C,O) is drawn by `init.kaiming_uniform(C*K*K, O*K*K, shape=...)`, then `bias` (O,) by `init.rand`,
+    from -1/sqrt(C*K*K) to 1/sqrt(C*K*K). Use your Conv.
     """
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1) -> None:

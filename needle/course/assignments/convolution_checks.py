@@ -184,8 +184,8 @@ CHECKS = [
             Mistake(
                 "gradient of x",
                 lambda case: case.expected[:, :-1, :-1],
-                "The bottom row and the right column are lost to the stride: no window reads them, and their gradient is 0. "
-                "Take H + 2P - K + 1 rows of the dilated out_grad.",
+                "The bottom row and the right column are lost to the stride: no window reads them, and their gradient "
+                "is 0. Take H + 2P - K + 1 rows of the dilated out_grad.",
             ),
             Mistake(
                 "gradient of x",
@@ -205,8 +205,8 @@ CHECKS = [
             Mistake(
                 "gradient of weight",
                 lambda case: weight_gradient(case.x, case.out_grad, 4, 2),
-                "The gradient has more rows than the kernel: rows of x that no window reads take part. Take H + 2P - K + 1 "
-                "rows of the dilated out_grad.",
+                "The gradient has more rows than the kernel: rows of x that no window reads take part. "
+                "Take H + 2P - K + 1 rows of the dilated out_grad.",
             ),
             Mistake(
                 "gradient of weight",

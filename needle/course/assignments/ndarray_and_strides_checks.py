@@ -32,7 +32,8 @@ def view_check(
 ) -> Check:
     """Make the check of a function that gives a view (or a compact copy) of `source` of an array in row-major order.
 
-    Unless it is to be the whole buffer, there is room behind it, where wrong views can go without an error. A mistake's namespace has the source's `strides`, and `base`, the elements.
+    Unless it is to be the whole buffer, there is room behind it, where wrong views can go without an error. A mistake's
+    namespace has the source's `strides`, and `base`, the elements.
     """
     base = normal(*shape)
     viewed = source(base)

@@ -53,7 +53,7 @@ def sigmoid(x: Array) -> Array:
 
 def lstm_step(x: Array, h: Array, c: Array, order: str = "ifgo", functions: str = "sstst") -> tuple[Array, Array]:
     """Do a step of an LSTM; `functions` are those of i, f, g, o and c: s(igmoid), t(anh) or n(one)."""
-    named = {"s": sigmoid, "t": np.tanh, "n": lambda x: x}
+    named: dict[str, Callable[[Array], Array]] = {"s": sigmoid, "t": np.tanh, "n": lambda x: x}
     parts = dict(zip(order, np.split(linear(x, h, FOUR), 4, axis=-1)))
     i, f, g, o = (named[functions[k]](parts[gate]) for k, gate in enumerate("ifgo"))
     c = f * c + i * g
