@@ -123,7 +123,9 @@ def _scaled(got: Array, expected: Array) -> str:
     ratio = float(np.sum(got * expected) / np.sum(expected * expected))
     if math.isclose(ratio, 0, abs_tol=ATOL) or not _same(got, ratio * expected):
         return ""
-    return "Every element has the wrong sign." if ratio == -1 else f"Every element is {ratio:.4g} times the right one."
+    if math.isclose(ratio, -1, rel_tol=RTOL):
+        return "Every element has the wrong sign."
+    return f"Every element is {ratio:.4g} times the right one."
 
 
 def _rearranged(got: Array, expected: Array) -> str:

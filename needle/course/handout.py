@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +57,7 @@ def public_tests(assignment: Assignment) -> str:
     tests = []
     for check in assignment.checks():
         function = re.sub(r"\W+", "_", check.name.lower()).strip("_")
-        tests.append(f"\ndef test_{function}():\n    passes({check.name!r})\n")
+        tests.append(f"\ndef test_{function}():\n    passes({json.dumps(check.name)})\n")
     return TEST_FILE.format(name=assignment.name, given=assignment.given, tests="\n".join(tests))
 
 

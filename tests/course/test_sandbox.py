@@ -64,7 +64,11 @@ def test_a_right_solution_passes(run):
         ("sys.exit(0)", "value: raised SystemExit: 0 (line 6, in first)", "must not end the program"),
         ("os.closerange(3, 64)", "the process ended itself, with exit status", "must not end the program"),
         ("np.ones(2**28)", "raised MemoryError: Unable to allocate 2.00 GiB", "more memory than it may have"),
-        ("x = []\n    while True: x.append(bytes(2**24))", "raised MemoryError (line 7, in first)", "more memory than it may have"),
+        (
+            "x = []\n    while True: x.append(bytes(2**24))",
+            "raised MemoryError (line 7, in first)",
+            "more memory than it may have",
+        ),
         ("first()", "raised RecursionError: maximum recursion depth exceeded (line 6", "calls itself without end"),
         ("raise NotImplementedError", "raised NotImplementedError (line 6, in first)", "not written yet"),
         ("1 / 0", "raised ZeroDivisionError: division by zero (line 6, in first)", ""),
