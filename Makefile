@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train bench test test-all lint clean
+.PHONY: train bench bench-steps test test-all sanitize mutations lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
@@ -13,11 +13,20 @@ train: .venv/apps.installed
 bench: .venv/parity.installed  # make bench BASE=REVISION compares with that one
 	$(RUN) benchmarks/bench_kernels.py $(if $(BASE),--base $(BASE)) $(ARGS)
 
+bench-steps: .venv/parity.installed
+	$(RUN) benchmarks/bench_steps.py $(ARGS)
+
 test: .venv/test.installed
 	$(RUN) -m pytest -q -m "not slow" $(ARGS)
 
 test-all: .venv/test.installed
 	$(RUN) -m pytest -q $(ARGS)
+
+sanitize: .venv/dev.installed
+	tests/sanitize.sh $(ARGS)
+
+mutations: .venv/dev.installed .venv/parity.installed  # under 45 minutes; writes docs/mutations.md
+	$(RUN) -m tests.mutations $(ARGS)
 
 lint: .venv/dev.installed
 	$(RUN) -m ruff check .

@@ -188,7 +188,7 @@ def _row(row: dict[str, Any]) -> str:
         row["goal"] + f"; direct {row['direct goal']}" * bool(row["direct goal"]),
         text(row["NumPy ratio"]),
         f"{row['share of limit']:.0%}",
-        _foreign(row),
+        foreign_share(row),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -198,13 +198,13 @@ def _scaling(rows: list[dict[str, Any]], threads: int) -> list[str]:
     lines += ["| work | gain | of the machine's multiply-adds | share | foreign |", "|---|---|---|---|---|"]
     for row in rows:
         numbers = " | ".join(f"{row[name]:.2f}" for name in ("gain", "machine", "share"))
-        lines.append(f"| {row['name']} | {numbers} | {_foreign(row)} |")
+        lines.append(f"| {row['name']} | {numbers} | {foreign_share(row)} |")
     return lines if rows else []
 
 
 def _float64(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["", "## float64", "", "| work | of float32's speed | foreign |", "|---|---|---|"]
-    lines += [f"| {row['name']} | {row['ratio']:.2f} | {_foreign(row)} |" for row in rows]
+    lines += [f"| {row['name']} | {row['ratio']:.2f} | {foreign_share(row)} |" for row in rows]
     return lines if rows else []
 
 
@@ -218,7 +218,8 @@ def _bits(works: dict[str, dict[str, list[str]]]) -> list[str]:
     return lines if works else []
 
 
-def _foreign(row: dict[str, Any]) -> str:
+def foreign_share(row: dict[str, Any]) -> str:
+    """Write the share of CPU time that others took, marked where it is too large."""
     if row["foreign"] is None:
         return "unknown"
     return f"{row['foreign']:.0%}" + " (!)" * (row["foreign"] > GATE)

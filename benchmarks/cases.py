@@ -154,6 +154,37 @@ def function(
     return Case(f"{name}, forward", make, 0, F32 * (arrays + writes) * float(np.prod(shape)), "1.0 / 1.3")
 
 
+def recurrent(kind: str, goal: str) -> Case:
+    """Make a case of a recurrent layer of 256 on (32,32,256), forward and backward."""
+
+    def make() -> dict[str, Work]:
+        values = normal(32, 32, 256)
+        own, theirs = getattr(nn, kind)(256, 256, device=ndl.cpu()), getattr(torch.nn, kind)(256, 256)
+        x, s = ndl.Tensor(values, device=ndl.cpu()), torch.tensor(values, requires_grad=True)
+        d, e = ndl.Tensor(values, device=ndl.cpu(), requires_grad=False), torch.tensor(values)
+        return {
+            "needle": lambda: ndl.grad(own(x)[0], [x, *own.parameters()], d),
+            "PyTorch": lambda: torch.autograd.grad(theirs(s)[0], [s, *theirs.parameters()], e),
+        }
+
+    products = {"RNN": 1, "LSTM": 4, "GRU": 3}[kind]
+    return Case(f"{kind}(256,256) on (32,32,256)", make, 3 * products * 2.0 * 32 * 32 * 256 * (256 + 256), goal=goal)
+
+
+def transformer_layer() -> dict[str, Work]:
+    """Take a causal layer of 8 heads and 1024 hidden units on (32,32,256), batch first, forward and backward."""
+    values = normal(32, 32, 256)
+    own = nn.TransformerLayer(256, 8, 32, 1024, device=ndl.cpu())
+    theirs = torch.nn.TransformerEncoderLayer(256, 8, 1024, 0.0, norm_first=True, batch_first=True)
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(32)
+    x, s = ndl.Tensor(values, device=ndl.cpu()), torch.tensor(values, requires_grad=True)
+    d, e = ndl.Tensor(values, device=ndl.cpu(), requires_grad=False), torch.tensor(values)
+    return {
+        "needle": lambda: ndl.grad(own(x), [x, *own.parameters()], d),
+        "PyTorch": lambda: torch.autograd.grad(theirs(s, mask, is_causal=True), [s, *theirs.parameters()], e),
+    }
+
+
 def cross_entropy() -> dict[str, Work]:
     """Compute the loss of (1024, 1000), forward and backward."""
     logits, labels = normal(1024, 1000), np.random.default_rng(0).integers(0, 1000, 1024)
@@ -219,6 +250,15 @@ CASES = [
         lambda: torch.nn.MaxPool2d(2),
         bytes=2.5 * F32 * 64 * 16 * 28 * 28,
         goal="1.5 / 3",
+    ),
+    recurrent("RNN", "1.0 / 1.5"),
+    recurrent("GRU", "1.0 / 1.5"),
+    recurrent("LSTM", "0.5 / 1.0"),
+    Case(
+        "transformer layer on (32,32,256)",
+        transformer_layer,
+        operations=3 * 2.0 * 32 * 32 * (4 * 256**2 + 2 * 256 * 1024),
+        goal="1.0 / 1.5",
     ),
     Case("softmax cross entropy (1024,1000)", cross_entropy, bytes=3 * F32 * 1024 * 1000, goal="1.0 / 2"),
     Case("Adam, 70 tensors, 500 k parameters", adam, bytes=7 * F32 * 499_920, goal="3 / 5"),

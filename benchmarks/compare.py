@@ -1,4 +1,4 @@
-"""Two revisions of needle, taking turns: a process each, which imports needle from its own tree and runs cases.
+"""Two revisions of needle, taking turns: a process each, which imports its own needle and runs cases.
 
 `python compare.py` is such a process: it reads a line of JSON, [name of a case, how often], and answers the seconds.
 """
@@ -24,31 +24,31 @@ ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def worktree(revision: str) -> Iterator[Path]:
-    """Check a revision out into a temporary folder and build it there."""
+def installed(revision: str) -> Iterator[Path]:
+    """Install a revision into a temporary folder, built for this machine's instruction set."""
     with tempfile.TemporaryDirectory(prefix="needle-") as folder:
-        tree = Path(folder, "tree")
+        tree, packages = Path(folder, "tree"), Path(folder, "packages")
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "--quiet", "--detach", str(tree), revision], check=True)
         try:
-            build = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+            install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
             environment = os.environ | {"NEEDLE_BUILD_ISA": ndl.backend_info()["isa"]}
-            subprocess.run(build, cwd=tree, check=True, stdout=subprocess.DEVNULL, env=environment)
-            yield tree
+            subprocess.run([*install, "--target", str(packages), str(tree)], check=True, env=environment)
         finally:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+        yield packages
 
 
 class Worker:
-    """A process that runs cases with the needle of a tree."""
+    """A process that runs cases with the needle that is in a folder."""
 
-    def __init__(self, tree: Path, threads: int) -> None:
+    def __init__(self, folder: Path, threads: int) -> None:
         self.process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": str(tree), "NEEDLE_NUM_THREADS": str(threads)},
+            env=os.environ | {"PYTHONPATH": str(folder), "NEEDLE_NUM_THREADS": str(threads)},
         )
 
     def block(self, case: Case) -> Block:
@@ -74,8 +74,8 @@ class Worker:
 def measure_revisions(base: str, cases: list[Case], threads: int, rounds: int) -> dict[str, Any]:
     """Measure each case with both revisions."""
     rows = []
-    with worktree(base) as tree:
-        old, new = Worker(tree, threads), Worker(ROOT, threads)
+    with installed(base) as packages:
+        old, new = Worker(packages, threads), Worker(ROOT, threads)
         processes = [old.process.pid, new.process.pid]
         for case in cases:
             print(f"\r{case.name:60}", end="", file=sys.stderr, flush=True)
@@ -132,5 +132,6 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    assert ndl.cpu().enabled(), "the native device is not built"
+    if not ndl.cpu().enabled():
+        sys.exit(f"{Path(ndl.__file__).parent}: {ndl.backend_info()['devices']['cpu']}")
     serve()

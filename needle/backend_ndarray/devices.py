@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from needle.backend_ndarray import kernels
-from needle.backend_ndarray.dtypes import BACKEND, as_dtype, whole_numbers
+from needle.backend_ndarray.dtypes import BACKEND, as_dtype, ids_below
 from needle.backend_ndarray.layout import as_shape
-from needle.errors import BoundsError, DeviceError, OptionError
+from needle.errors import DeviceError, OptionError
 
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
@@ -136,11 +136,7 @@ class BackendDevice:
         [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
         """
         (classes,) = as_shape("one_hot", (n,))
-        ids = whole_numbers("one_hot", "ids", i)
-        wrong = np.argwhere((ids < 0) | (ids >= classes))
-        if len(wrong):
-            place = tuple(wrong[0].tolist())
-            raise BoundsError(f"one_hot: id {ids[place]} at {place} is not in 0..{classes - 1}; give more classes")
+        ids = ids_below("one_hot", classes, i, "give more classes")
         result = self.full((*ids.shape, classes), 0.0, dtype)
         self.kernels.to_numpy(result).reshape(ids.size, classes)[np.arange(ids.size), ids.reshape(-1)] = 1
         return result

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from needle.errors import DeviceError, DTypeError, ShapeError
+from needle.errors import BoundsError, DeviceError, DTypeError, ShapeError
 
 DType: TypeAlias = "np.dtype[Any]"
 Number: TypeAlias = "bool | int | float"
@@ -113,6 +113,23 @@ def whole_numbers(op: str, name: str, values: Any) -> np.ndarray[Any, np.dtype[n
     if (result != given).any():
         raise DTypeError(f"{op}: {name} must be whole numbers, got {given[result != given].flat[0]}")
     return result
+
+
+def ids_below(op: str, count: int, values: Any, remedy: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give ids, whole numbers of any real dtype in 0..count - 1, as int64, a copy.
+
+    Raises:
+        BoundsError: an id outside; the message names it and its place.
+
+    >>> ids_below("one_hot", 3, [2.0, 0.0], "give more classes").tolist()
+    [2, 0]
+    """
+    ids = whole_numbers(op, "ids", values)
+    wrong = np.argwhere((ids < 0) | (ids >= count))
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        raise BoundsError(f"{op}: id {ids[place]} at {place} is not in 0..{count - 1}; {remedy}")
+    return ids
 
 
 def incoming_dtype(values: np.ndarray[Any, Any], op: str) -> DType:

@@ -217,7 +217,9 @@ class Indexing(StridedArray):
 
     def __iter__(self) -> Iterator[NDArray]:
         """Iterate over the first axis, dropping it, as NumPy does."""
-        return map(self.select, range(len(self)))
+        length, (stride, *strides), shape = len(self), self._strides, self._shape[1:]
+        start, stride = (0, 0) if 0 in shape else (self._offset, stride)
+        return iter([self._view(shape, tuple(strides), start + i * stride) for i in range(length)])
 
     def _take(self, op: str, index: Any, keep: bool) -> NDArray:
         entries = parse_index(op, index, self._shape)

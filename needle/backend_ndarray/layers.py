@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from needle.backend_ndarray.devices import BackendDevice
 from needle.backend_ndarray.dtypes import INT32, UINT8, DType, check_floating
 from needle.backend_ndarray.kernels import Axes, Pair
 from needle.backend_ndarray.layout import Shape, ordered_strides, reduced_shapes
@@ -277,18 +276,21 @@ def _by_device(
     op: str, params: Sequence[NDArray], grads: Sequence[NDArray], *states: Sequence[NDArray]
 ) -> Iterator[tuple[Any, list[list[NDArray]]]]:
     """For each device, its kernels and the arrays that are there, checked; what is written to is marked."""
-    by_device: dict[BackendDevice, list[tuple[NDArray, ...]]] = {}
-    for arrays in zip(params, grads, *states):
+    rows = list(zip(params, grads, *states))
+    for arrays in rows:
         p = arrays[0]
         for a in arrays:  # a model has hundreds of these: equal things are mostly one object
             if a._dtype is not p._dtype or a._device is not p._device or a._shape != p._shape:
                 _check_alike(op, arrays)
-        by_device.setdefault(p._device, []).append(arrays)
-    for device, rows in by_device.items():
-        yield device.kernels, [list(column) for column in zip(*rows)]
-        for param, _, *state in rows:
-            for written in (param, *state):
-                written._mark_written()
+    while rows:
+        device = rows[0][0]._device
+        here, rows = [r for r in rows if r[0]._device is device], [r for r in rows if r[0]._device is not device]
+        columns = [list(column) for column in zip(*here)]
+        yield device.kernels, columns
+        for index, column in enumerate(columns):
+            if index != 1:  # the gradients, which are read only
+                for written in column:
+                    written._mark_written()
 
 
 def _check_alike(op: str, arrays: tuple[NDArray, ...]) -> None:

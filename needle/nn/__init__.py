@@ -17,6 +17,7 @@ from .conv import Conv as Conv
 from .conv import ConvTranspose as ConvTranspose
 from .dropout import Dropout as Dropout
 from .dropout import Dropout2d as Dropout2d
+from .embedding import Embedding as Embedding
 from .linear import Linear as Linear
 from .loss import CrossEntropyLoss as CrossEntropyLoss
 from .loss import MSELoss as MSELoss
@@ -30,3 +31,13 @@ from .norm import LayerNorm1d as LayerNorm1d
 from .pool import AvgPool2d as AvgPool2d
 from .pool import GlobalAvgPool2d as GlobalAvgPool2d
 from .pool import MaxPool2d as MaxPool2d
+from .recurrent import GRU as GRU
+from .recurrent import LSTM as LSTM
+from .recurrent import RNN as RNN
+from .recurrent import GRUCell as GRUCell
+from .recurrent import LSTMCell as LSTMCell
+from .recurrent import RNNCell as RNNCell
+from .transformer import AttentionLayer as AttentionLayer
+from .transformer import MultiHeadAttention as MultiHeadAttention
+from .transformer import Transformer as Transformer
+from .transformer import TransformerLayer as TransformerLayer

@@ -70,6 +70,7 @@ from needle.ops.elementwise import sqrt as sqrt
 from needle.ops.elementwise import sub as sub
 from needle.ops.indexing import AddAt as AddAt
 from needle.ops.indexing import GetItem as GetItem
+from needle.ops.indexing import embedding as embedding
 from needle.ops.indexing import gather as gather
 from needle.ops.indexing import getitem as getitem
 from needle.ops.indexing import take as take
@@ -101,6 +102,11 @@ from needle.ops.pool import adaptive_avg_pool2d as adaptive_avg_pool2d
 from needle.ops.pool import avg_pool2d as avg_pool2d
 from needle.ops.pool import global_avg_pool2d as global_avg_pool2d
 from needle.ops.pool import max_pool2d as max_pool2d
+from needle.ops.recurrent import GRURecurrence as GRURecurrence
+from needle.ops.recurrent import LSTMRecurrence as LSTMRecurrence
+from needle.ops.recurrent import RecurrenceGradients as RecurrenceGradients
+from needle.ops.recurrent import SimpleRecurrence as SimpleRecurrence
+from needle.ops.recurrent import recurrence as recurrence
 from needle.ops.reduce import CumSum as CumSum
 from needle.ops.reduce import Max as Max
 from needle.ops.reduce import Min as Min

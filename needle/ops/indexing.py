@@ -1,4 +1,4 @@
-"""Indexing as NumPy does it, `take` and `gather`. Where an element is taken twice, its gradients add up."""
+"""Indexing as NumPy does it, `take`, `gather`, `embedding`. Where an element is taken twice, its gradients add up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.backend_ndarray.dtypes import as_ndarray, whole_numbers
+from needle.backend_ndarray.dtypes import as_ndarray, ids_below, whole_numbers
 from needle.backend_ndarray.layout import normalize_axis
-from needle.errors import DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, ShapeError
 from needle.ops.arguments import tensor
 
 
@@ -62,11 +62,16 @@ def _plain(op: str, item: Any) -> Any:
     return array.copy() if array.dtype.kind == "b" else whole_numbers(op, "indices", array)
 
 
-def _indices(op: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _indices(op: str, values: Any, shape: tuple[int, ...], axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give the indices along an axis as whole numbers in range, or raise."""
     array = as_ndarray(op, values)
     if array.dtype.kind == "b":
         raise DTypeError(f"{op}: indices must be whole numbers, not bools; index with a[mask] instead")
-    return whole_numbers(op, "indices", array)
+    array = whole_numbers(op, "indices", array)
+    astray = array[(array < -shape[axis]) | (array >= shape[axis])]
+    if astray.size:
+        raise BoundsError(f"{op}: index {astray[0]} is out of range for axis {axis} of shape {shape}")
+    return array
 
 
 def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
@@ -81,7 +86,22 @@ def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         a, axis = tensor("take", a).reshape(-1), 0
     axis = normalize_axis(axis, tensor("take", a).ndim, "take")
-    return GetItem((*[slice(None)] * axis, _indices("take", indices)))(a)
+    return GetItem((*[slice(None)] * axis, _indices("take", indices, a.shape, axis)))(a)
+
+
+def embedding(weight: Tensor, ids: Any) -> Tensor:
+    """Take a row of `weight` (rows, dim) for each id: ids of any shape -> (*ids.shape, dim).
+
+    Ids have any dtype with whole values, and no gradient. One outside 0..rows - 1 raises BoundsError, which names it
+    and its place.
+
+    >>> import needle as ndl
+    >>> embedding(ndl.Tensor([[1.0, 2.0], [3.0, 4.0]]), [1, 1, 0]).numpy().tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    """
+    if tensor("embedding", weight, "the weight").ndim != 2:
+        raise ShapeError(f"embedding: expected a weight of axes (rows,dim), got shape {weight.shape}")
+    return GetItem((ids_below("embedding", weight.shape[0], ids, "give a weight of more rows"),))(weight)
 
 
 def gather(a: Tensor, axis: int, indices: Any) -> Tensor:
@@ -95,7 +115,7 @@ def gather(a: Tensor, axis: int, indices: Any) -> Tensor:
     [[2.0], [3.0]]
     """
     axis = normalize_axis(axis, tensor("gather", a).ndim, "gather")
-    places = _indices("gather", indices)
+    places = _indices("gather", indices, a.shape, axis)
     others = [n for other, n in enumerate(a.shape) if other != axis]
     if places.ndim != a.ndim or any(m > n for m, n in zip(np.delete(places.shape, axis), others, strict=True)):
         raise ShapeError(

@@ -77,7 +77,7 @@ class Split(TensorTupleOp):
 
     def compute(self, a: NDArray) -> tuple[NDArray, ...]:
         axis = normalize_axis(self.axis, a.ndim, "split")
-        return tuple([a.select(_at(axis, index)) for index in range(a.shape[axis])])
+        return tuple(a.permute([axis, *range(axis), *range(axis + 1, a.ndim)]))
 
     def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> Tensor:
         return stack(out_grad.tuple(), self.axis)

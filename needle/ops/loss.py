@@ -89,7 +89,7 @@ def cross_entropy(
         weight: (C,), a factor for each class.
         ignore_index: rows with this label (PyTorch's -100, say) count nowhere, whatever their logits. For labels only.
         reduction: "mean": over the rows, for labels each weighing what its class weighs (NaN over no rows); "sum";
-            "none": each row's loss.
+            "none": each row's loss, in float32 within 2**-22 * (1 + loss) times its weight.
         label_smoothing: the share of each target, between 0 and 1, that is spread evenly over all classes.
 
     Raises:

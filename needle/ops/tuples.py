@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from needle import backend_ndarray as nd
-from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
+from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
 from needle.errors import BoundsError, DTypeError, ShapeError
 from needle.ops.arguments import number, tensor
 
@@ -35,6 +35,8 @@ def make_tuple(*ts: Tensor) -> TensorTuple:
 class TupleGetItem(TensorOp):
     """One entry of a tuple; the others get a gradient of zeros."""
 
+    reads_values = False
+
     def __init__(self, index: int) -> None:
         self.index = index
 
@@ -42,9 +44,48 @@ class TupleGetItem(TensorOp):
         return arrays[self.index]
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> TensorTuple:
-        entries = [_zeros_like(entry) for entry in node.inputs[0].realize_cached_data()]
-        entries[self.index] = out_grad
-        return make_tuple(*entries)
+        return _Entry(node.inputs[0], self.index, out_grad)
+
+
+class _Entry(TensorTuple):
+    """An entry among zeros, added to the `rest`, if any: how the gradient of a tuple arrives from its entries.
+
+    It is put together when it is read. One more entry is added in constant time, so that the gradients of n entries
+    take time in proportion to n.
+    """
+
+    __slots__ = ("_like", "_index", "_entry", "_rest")
+
+    def __init__(self, like: TensorTuple, index: int, entry: Tensor, rest: TensorTuple | None = None) -> None:
+        self.op, self.inputs, self.versions, self._array = MakeTensorTuple(), (), (), None
+        self.requires_grad = entry.requires_grad or (rest is not None and rest.requires_grad)
+        self._like, self._index, self._entry, self._rest = like, index, entry, rest
+
+    def has_shape_of(self, other: Value) -> bool:
+        return other is self._like or super().has_shape_of(other)
+
+    def __add__(self, other: TensorTuple) -> TensorTuple:
+        return other.__radd__(self) if isinstance(other, _Entry) else tuple_add(self, other)
+
+    def __radd__(self, other: TensorTuple) -> TensorTuple:
+        alone = self._rest is None
+        return _Entry(self._like, self._index, self._entry, other) if alone else tuple_add(other, self)
+
+    def _realize_below(self) -> None:
+        arrived: list[tuple[int, Tensor]] = []
+        rest: TensorTuple | None = self
+        while isinstance(rest, _Entry) and rest._array is None:
+            arrived.append((rest._index, rest._entry))
+            rest = rest._rest
+        like = self._like._array
+        sums: list[Tensor | None] = [None] * len(like) if rest is None else list(rest.tuple())
+        for index, entry in reversed(arrived):
+            before = sums[index]
+            sums[index] = entry if before is None else before + entry
+        whole = make_tuple(*[_zeros_like(a) if total is None else total for a, total in zip(like, sums, strict=True)])
+        self._array = whole.realize_cached_data()
+        self.op, self.inputs, self.versions = whole.op, whole.inputs, whole.versions
+        self.requires_grad = whole.requires_grad
 
 
 def _zeros_like(array: NDArray) -> Tensor:

@@ -1,4 +1,4 @@
-"""INTERFACE.md, "nn", less the recurrent and transformer layers."""
+"""INTERFACE.md, "nn", less the sequence layers, which are in test_nn_sequences.py."""
 
 import numpy as np
 import pytest

@@ -36,6 +36,8 @@ LAYERS = {  # layer, input shape, output shape
     "BatchNorm2d": (lambda **k: nn.BatchNorm2d(4, **k), IMAGES, IMAGES),
     "LayerNorm1d": (lambda **k: nn.LayerNorm1d(4, **k), ROWS, ROWS),
     "GroupNorm": (lambda **k: nn.GroupNorm(2, 4, **k), IMAGES, IMAGES),
+    "AttentionLayer": (lambda **k: nn.AttentionLayer(4, 2, 3, **k), (2, 5, 4), (2, 5, 4)),
+    "TransformerLayer": (lambda **k: nn.TransformerLayer(4, 2, 3, 6, dropout=0.5, **k), (2, 5, 4), (2, 5, 4)),
     "Dropout": (lambda **k: nn.Dropout(0.5), ROWS, ROWS),
     "Dropout2d": (lambda **k: nn.Dropout2d(0.5), IMAGES, IMAGES),
     "Softmax": (lambda **k: nn.Softmax(), ROWS, ROWS),

@@ -256,6 +256,7 @@ INDEXING = [
     Row("take", lambda a: ops.take(a, PLACES, axis=1), lambda a: np.take(a, PLACES, axis=1)),
     Row("take: flat", lambda a: ops.take(a, [5, -1, 5]), lambda a: np.take(a, [5, -1, 5])),
     Row("take: last axis", lambda a: ops.take(a, 2, axis=-1), lambda a: np.take(a, 2, axis=-1)),
+    Row("embedding", lambda a: ops.embedding(a, PLACES), lambda a: a[PLACES], ((4, 3),)),
     Row(
         "gather",
         lambda a: ops.gather(a, 1, PLACES),

@@ -8,6 +8,8 @@
 #include <new>
 #include <vector>
 
+#include "sanitizer.h"
+
 namespace needle {
 namespace {
 
@@ -52,6 +54,12 @@ void* from_system(int64_t bytes) {
   return block;
 }
 
+void* cut_to(int64_t bytes, void* block, const SizeClass& c) {
+  permit(block, bytes);
+  forbid(static_cast<char*>(block) + bytes, c.bytes - bytes);
+  return block;
+}
+
 }  // namespace
 
 void* allocate(int64_t bytes) {
@@ -63,7 +71,7 @@ void* allocate(int64_t bytes) {
     void* block = free.back();
     free.pop_back();
     cached -= c.bytes;
-    return block;
+    return cut_to(bytes, block, c);
   }
   void* block = from_system(c.bytes);
   if (block == nullptr) {
@@ -71,7 +79,7 @@ void* allocate(int64_t bytes) {
     block = from_system(c.bytes);
     if (block == nullptr) throw std::bad_alloc();
   }
-  return block;
+  return cut_to(bytes, block, c);
 }
 
 void release(void* block, int64_t bytes) {
@@ -81,6 +89,7 @@ void release(void* block, int64_t bytes) {
   try {
     cache[c.index].push_back(block);
     cached += c.bytes;
+    forbid(block, c.bytes);
   } catch (const std::bad_alloc&) {
     std::free(block);
   }

@@ -105,6 +105,7 @@ void Argument::parse_lengths(const Call& call, py::handle shape, py::handle stri
   const int64_t bytes = item_size(view.dtype);
   if (empty) {
     size_ = 0;
+    std::fill_n(view.strides, view.ndim, 0);
     view.data = handle->data;
     first_ = last_ = static_cast<char*>(handle->data);
     return;

@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "sanitizer.h"
+
 namespace needle {
 namespace {
 
@@ -110,7 +112,8 @@ class Pool {
     }
   }
 
-  // Spin for a while, then sleep, until the generation is another than `seen`; give it.
+  // Spin for a while, then sleep, until the generation is another than `seen`; give it. On a busy machine the caller may
+  // be waiting for this very processor, so it is offered again and again.
   uint32_t wait_beyond(uint32_t seen) {
     auto start = std::chrono::steady_clock::now();
     do {
@@ -119,6 +122,7 @@ class Pool {
         if (now != seen) return now;
         pause();
       }
+      sched_yield();
     } while (std::chrono::steady_clock::now() - start < kSpin);
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
@@ -236,6 +240,8 @@ void* scratch(int slot, int64_t bytes) {
     buffer.data = ::operator new(static_cast<size_t>(bytes), std::align_val_t(64));
     buffer.bytes = bytes;
   }
+  permit(buffer.data, bytes);
+  forbid(static_cast<char*>(buffer.data) + bytes, buffer.bytes - bytes);
   return buffer.data;
 }
 

@@ -38,6 +38,22 @@ using Register = typename RegisterOf<T, n>::type;
 template <class T>
 using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
+// What T's arithmetic is done in: integers wrap around, as they do in lanes whose floating-point value is NaN.
+template <class T>
+struct WrappingOf {
+  using type = T;
+};
+template <>
+struct WrappingOf<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct WrappingOf<int64_t> {
+  using type = uint64_t;
+};
+template <class T>
+using Wrapping = typename WrappingOf<T>::type;
+
 // body(0), ..., body(n - 1) without a loop, which GCC would unroll only after it has put arrays on the stack.
 template <int n, class Body>
 NEEDLE_INLINE void unroll(Body body) {
@@ -64,9 +80,10 @@ struct Vec {
   NEEDLE_INLINE T operator[](int i) const { return part[i / kWidth][i % kWidth]; }
   NEEDLE_INLINE void set(int i, T x) { part[i / kWidth][i % kWidth] = x; }
 
+  using Word = Register<Wrapping<T>>;
 #define NEEDLE_OPERATOR(op) \
   friend NEEDLE_INLINE Vec operator op(Vec a, Vec b) { \
-    NEEDLE_EACH_PART(T, a.part[i] = a.part[i] op b.part[i]); \
+    NEEDLE_EACH_PART(T, a.part[i] = (Register<T>)((Word)a.part[i] op (Word)b.part[i])); \
     return a; \
   }
   NEEDLE_OPERATOR(+)

@@ -28,7 +28,9 @@ void Loops::add(const View& view) {
   Operand& operand = operands[count++];
   operand.data = view.as<char>();
   operand.itemsize = itemsize(view.dtype);
-  for (int d = 0; d < ndim; ++d) operand.strides[d] = view.strides[d] * operand.itemsize;
+  for (int d = 0; d < ndim; ++d) {  // along a single element nobody steps, so any number may stand there
+    operand.strides[d] = shape[d] > 1 ? view.strides[d] * operand.itemsize : 0;
+  }
 }
 
 void Loops::add_number(void* number, int64_t size) {
