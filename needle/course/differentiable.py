@@ -104,7 +104,7 @@ def _higher_gradients(call: Callable[..., Tensor], tensors: Mapping[str, Tensor]
     try:
         check_gradients(call, list(tensors.values()), order=order)
     except GradientError as error:
-        raise Finding(str(error), NOT_OPS) from error
+        raise Finding(str(error).removeprefix("check_gradients: "), NOT_OPS) from error
     return "right"
 
 

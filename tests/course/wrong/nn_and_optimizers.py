@@ -60,7 +60,12 @@ WRONG = [
         "BatchNorm1d in training",
         "eps is not added",
     ),
-    ("mean = x.mean((0,))", "mean = x.mean((0,)).detach()", "BatchNorm1d in training", ""),
+    (
+        "mean = x.mean((0,))",
+        "mean = x.mean((0,)).detach()",
+        "BatchNorm1d in training",
+        "a term that sums over that axis is missing",
+    ),
     (
         "(1 - m) * self.running_mean + m * mean",
         "m * self.running_mean + (1 - m) * mean",
