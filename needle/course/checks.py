@@ -19,6 +19,8 @@ RAISED_HINTS: Mapping[type[BaseException], str] = {
     SystemExit: "A solution must not end the program: leave out exit() and quit().",
 }
 
+MISSING = object()
+
 
 class Finding(Exception):
     """What is wrong with a solution, in words and numbers; the hint, where there is one, says why."""
@@ -81,9 +83,13 @@ class Check:
     points: int = 1
 
     def verify(self, solution: ModuleType | Any) -> None:
-        """Hold the solution against the right results; raises Finding for the first that is not right.
+        """Hold the solution against the right results, one after the other.
 
         NumPy's global generator is seeded first, so that a check's random draws are known.
+
+        Raises:
+            Finding: the first that is not right.
+            LookupError: `run` gives too few results. This, and any other error, is the check's own fault.
         """
         np.random.seed(0)
         expected = self.expected()
@@ -92,11 +98,13 @@ class Check:
         for part, right in expected.items():
             try:
                 results = iter(self.run(solution)) if results is None else results
-                got = next(results)
+                got = next(results, MISSING)
             except Finding as finding:
                 raise Finding(self._located(f"{part}: {finding.message}"), finding.hint) from finding
             except (Exception, SystemExit) as error:
                 raise Finding(self._located(f"{part}: {raised(error, solution)}"), _hint_for(error)) from error
+            if got is MISSING:
+                raise LookupError(f"{self.name}: run gives no {part}")
             self._compare(part, plain(got), plain(right))
 
     def _compare(self, part: str, got: Any, right: Any) -> None:

@@ -11,6 +11,7 @@ import faulthandler
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import IO
@@ -69,6 +70,13 @@ def run(options: argparse.Namespace, results: IO[str], trace: IO[str]) -> None:
             send(results)
         except Finding as finding:
             send(results, finding.message, finding.hint)
+        except Exception as error:
+            traceback.print_exc()
+            send(
+                results,
+                f"the check itself failed: {type(error).__name__}: {error}",
+                "This is no fault of the solution.",
+            )
 
 
 def main() -> None:

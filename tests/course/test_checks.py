@@ -136,7 +136,7 @@ def test_random_draws_are_the_same_for_both_sides():
     check.verify(None)
 
 
-def test_a_solution_that_gives_too_little_is_found():
+def test_a_check_that_gives_too_little_is_at_fault_itself():
     check = Check("two", lambda solution: [1], lambda: {"first": 1, "second": 2})
-    with pytest.raises(Finding, match="second: raised StopIteration"):
+    with pytest.raises(LookupError, match="two: run gives no second"):
         check.verify(None)

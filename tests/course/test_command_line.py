@@ -75,7 +75,8 @@ def test_check_of_a_wrong_solution_writes_a_report_for_programs_too(solved, tmp_
     assert main(["check", str(path), "--json", str(tmp_path / "report.json")]) == 1
     out = capsys.readouterr().out
     assert re.search(
-        r"FAIL  Linear: forward\n        value at \(\d, \d\): got .*\n(?:.*\n)?        Hint: The bias is not added.", out
+        r"FAIL  Linear: forward\n        value at \(\d, \d\): got .*\n(?:.*\n)?        Hint: The bias is not added.",
+        out,
     )
     assert "8 of 9 checks passed, 10 of 11 points" in out
     report = json.loads((tmp_path / "report.json").read_text())
@@ -166,6 +167,16 @@ def test_a_teacher_writes_an_assignment(tmp_path, capsys):
     assert main(["check", str(handout), "--assignment", str(own)]) == 1
     assert "Hint: Nothing was doubled." in capsys.readouterr().out
     assert main(["check", str(own), "--assignment", str(own)]) == 0
+
+
+def test_a_check_that_fails_itself_blames_nobody_else(tmp_path, capsys):
+    own = tmp_path / "own.py"
+    own.write_text(OWN.replace("2 * x", "x * 1"))
+    (tmp_path / "own_checks.py").write_text(OWN_CHECKS.replace("case.x", "case.y"))
+    assert main(["check", str(own), "--assignment", str(own)]) == 1
+    out = capsys.readouterr().out
+    assert "the check itself failed: AttributeError: 'types.SimpleNamespace' object has no attribute 'y'" in out
+    assert "Hint: This is no fault of the solution." in out and "own_checks.py" in out
 
 
 @pytest.mark.parametrize(

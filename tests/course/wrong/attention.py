@@ -98,7 +98,7 @@ WRONG = [
     ("x = x + self.attention(x)", "x = self.attention(x)", "TransformerLayer", "first residual"),
     ("return x + self.linear2", "return self.linear2", "TransformerLayer", "not added to what the second half"),
     (
-        ("x = x + self.attention(x)\n        return x + self.linear2"),
+        "x = x + self.attention(x)\n        return x + self.linear2",
         "return x + self.attention(x) + self.linear2",
         "TransformerLayer",
         "result of the first",

@@ -83,8 +83,8 @@ WRONG = [
     ),
     ("if node not in visited:", "if node:", "find_topo_sort", "comes more than once"),
     (
-        ("            for value in node.inputs:\n                visit(value)\n            order.append(node)\n"),
-        ("            order.append(node)\n            for value in node.inputs:\n                visit(value)\n"),
+        "            for value in node.inputs:\n                visit(value)\n            order.append(node)\n",
+        "            order.append(node)\n            for value in node.inputs:\n                visit(value)\n",
         "find_topo_sort",
         "append it when they are done",
     ),

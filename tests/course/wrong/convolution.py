@@ -21,7 +21,7 @@ WRONG = [
     ),
     (
         "slice(None, None, self.dilation + 1 if axis in self.axes else 1)",
-        ("slice(self.dilation if axis in self.axes else None, None, self.dilation + 1 if axis in self.axes else 1)"),
+        "slice(self.dilation if axis in self.axes else None, None, self.dilation + 1 if axis in self.axes else 1)",
         "Dilate",
         "not before it",
     ),

@@ -4,8 +4,8 @@ WRONG = [
     ("for length in reversed(shape):", "for length in shape:", "compact_strides", "The stride of an axis is a product"),
     ("return tuple(reversed(strides))", "return tuple(strides)", "compact_strides", ""),
     (
-        ("strides.append(step)\n        step *= length"),
-        ("step *= length\n        strides.append(step)"),
+        "strides.append(step)\n        step *= length",
+        "step *= length\n        strides.append(step)",
         "compact_strides",
         "its own left out",
     ),
@@ -16,7 +16,7 @@ WRONG = [
             "        step *= length\n"
             "    return tuple(reversed(strides))"
         ),
-        ("for length in shape:\n        strides.append(step)\n        step *= length\n    return tuple(strides)"),
+        "for length in shape:\n        strides.append(step)\n        step *= length\n    return tuple(strides)",
         "compact_strides",
         "column-major order",
     ),

@@ -22,8 +22,8 @@ WRONG = [
     ("x @ self.weight + self.bias", "x @ self.weight", "Linear: forward", "bias is not added"),
     ("(centred**2).mean((1,))", "((centred**2).sum((1,)) / (self.dim - 1))", "LayerNorm1d", "divided by N - 1"),
     (
-        ("(variance + self.eps) ** 0.5 + self.bias\n        ### END SOLUTION\n\n\nclass BatchNorm1d"),
-        ("(variance**0.5 + self.eps) + self.bias\n\n\nclass BatchNorm1d"),
+        "(variance + self.eps) ** 0.5 + self.bias\n        ### END SOLUTION\n\n\nclass BatchNorm1d",
+        "(variance**0.5 + self.eps) + self.bias\n\n\nclass BatchNorm1d",
         "LayerNorm1d",
         "eps is added to the root",
     ),
@@ -32,7 +32,7 @@ WRONG = [
             "x - x.mean((1,)).reshape((x.shape[0], 1))\n"
             "        variance = (centred**2).mean((1,)).reshape((x.shape[0], 1))"
         ),
-        ("x - x.mean((0,))\n        variance = (centred**2).mean((0,))"),
+        "x - x.mean((0,))\n        variance = (centred**2).mean((0,))",
         "LayerNorm1d",
         "take each row, over axis 1",
     ),
@@ -80,8 +80,8 @@ WRONG = [
         "running variance is of that divided by N - 1",
     ),
     (
-        ("if self.training:\n            mean"),
-        ("if True:\n            mean"),
+        "if self.training:\n            mean",
+        "if True:\n            mean",
         "BatchNorm1d: running statistics, and evaluation",
         "not those of the batch",
     ),
@@ -100,8 +100,8 @@ WRONG = [
     ("(ndl.logsumexp(logits, (1,)) - right)", "(right - ndl.logsumexp(logits, (1,)))", "SoftmaxLoss", "sign is turned"),
     ("(1 - self.momentum) * g", "g", "SGD", "as in PyTorch"),
     (
-        (" + self.weight_decay * p.cached_data\n            self.u"),
-        ("\n            self.u"),
+        " + self.weight_decay * p.cached_data\n            self.u",
+        "\n            self.u",
         "SGD",
         "not added to the gradient",
     ),
@@ -114,8 +114,8 @@ WRONG = [
         "momentum is not used",
     ),
     (
-        ("g = p.grad.cached_data + self.weight_decay * p.cached_data\n            self.u"),
-        ("g = p.grad.cached_data = p.grad.cached_data + self.weight_decay * p.cached_data\n            self.u"),
+        "g = p.grad.cached_data + self.weight_decay * p.cached_data\n            self.u",
+        "g = p.grad.cached_data = p.grad.cached_data + self.weight_decay * p.cached_data\n            self.u",
         "SGD",
         "changes the gradient",
     ),
@@ -126,12 +126,12 @@ WRONG = [
             "            g = p.grad.cached_data + self.weight_decay * p.cached_data\n"
             "            self.u"
         ),
-        ("            g = p.grad.cached_data + self.weight_decay * p.cached_data\n            self.u"),
+        "            g = p.grad.cached_data + self.weight_decay * p.cached_data\n            self.u",
         "SGD",
         "",
     ),
     (
-        ("m = self.m[p] / (1 - self.beta1**self.t)\n            v = self.v[p] / (1 - self.beta2**self.t)"),
+        "m = self.m[p] / (1 - self.beta1**self.t)\n            v = self.v[p] / (1 - self.beta2**self.t)",
         "m, v = self.m[p], self.v[p]",
         "Adam",
         "bias correction is missing",

@@ -14,8 +14,8 @@ WRONG = [
         "has the shape (input_size, ...)",
     ),
     (
-        ("bound = hidden_size**-0.5\n        self.W_ih = nn.Parameter(init.rand(input_size, 4"),
-        ("bound = input_size**-0.5\n        self.W_ih = nn.Parameter(init.rand(input_size, 4"),
+        "bound = hidden_size**-0.5\n        self.W_ih = nn.Parameter(init.rand(input_size, 4",
+        "bound = input_size**-0.5\n        self.W_ih = nn.Parameter(init.rand(input_size, 4",
         "LSTMCell: what it makes",
         "not of the input size",
     ),
@@ -46,7 +46,7 @@ WRONG = [
     ),
     ("h = init.zeros(", "h = init.ones(", "RNNCell without a state", "not ones"),
     (
-        ("                h = cell(x, h)\n                states.append(h)"),
+        "                h = cell(x, h)\n                states.append(h)",
         "                states.append(cell(x, h))",
         "RNN of two layers: the output",
         "not carried on",
@@ -91,7 +91,7 @@ WRONG = [
     ("return ndl.sigmoid(o) * ndl.tanh(c), c", "return c, ndl.sigmoid(o) * ndl.tanh(c)", "LSTMCell: h", "swapped"),
     ("ndl.sigmoid(f) * c + ", "", "LSTMCell: h", "cell state c is not used"),
     (
-        ("            state = self.lstm_cell(X[t], state)\n            states.append(state[0])"),
+        "            state = self.lstm_cell(X[t], state)\n            states.append(state[0])",
         "            states.append(self.lstm_cell(X[t], state)[0])",
         "LSTM: the output",
         "not carried on",
