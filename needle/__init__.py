@@ -19,6 +19,7 @@ from needle import nn as nn
 from needle import ops as ops
 from needle import optim as optim
 from needle import testing as testing
+from needle import training as training
 from needle.anomaly import detect_anomaly as detect_anomaly
 from needle.anomaly import record_origins as record_origins
 from needle.autograd import Op as Op

@@ -19,7 +19,7 @@ LAYERS = [
     ["ops"],
     ["nn"],
     ["optim", "data"],
-    ["anomaly", "io"],
+    ["anomaly", "training", "io"],
     ["testing"],
     ["__init__"],
     ["__main__", "course"],
