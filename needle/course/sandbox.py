@@ -127,7 +127,8 @@ class _Child:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._end()
+        if not self.ended:
+            self._end()
         for thread in self._readers:
             thread.join(timeout=GRACE)  # longer only where the solution started a process out of our reach
         self._folder.cleanup()

@@ -1,6 +1,5 @@
 """What a solution does to its process, is a finding, and no more; the other checks go on."""
 
-import subprocess
 import time
 
 import pytest
@@ -27,7 +26,7 @@ def first():
 def second():
     return 2
 """
-QUICK = Limits(seconds=1.0, memory=1024)
+QUICK = Limits(seconds=2.0, memory=1024)
 
 
 @pytest.fixture
@@ -52,10 +51,10 @@ def test_a_right_solution_passes(run):
 @pytest.mark.parametrize(
     ("first", "message", "hint"),
     [
-        ("while True: pass", "not done after 1 s, at line 6, in first", "does not end"),
+        ("while True: pass", "not done after 2 s, at line 6, in first", "does not end"),
         (
             "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
-            "not done after 1 s, at line 6",
+            "not done after 2 s, at line 6",
             "does not end",
         ),
         ("ctypes.string_at(0)", "the process crashed: SIGSEGV, at line 6, in first", "out of bounds"),
@@ -92,7 +91,7 @@ def test_what_a_solution_does_is_a_finding_and_the_rest_is_checked(run, first, m
             "import no_such_module\n",
             "cannot be imported: it raised ModuleNotFoundError: No module named 'no_such_module'",
         ),
-        ("import time\n\ntime.sleep(60)\n", "not done after 1 s, at line 3, in <module>"),
+        ("import time\n\ntime.sleep(60)\n", "not done after 2 s, at line 3, in <module>"),
         ("import os\n\nos._exit(3)\n", "the process ended itself, with exit status 3"),
         ("exit()\n", "cannot be imported: it raised SystemExit"),
     ],
@@ -110,7 +109,7 @@ def test_what_is_missing_is_named(run):
 
 def test_a_flood_of_output_is_cut(run):
     report = run("while True: print('flood ' * 1000)")
-    assert "not done after 1 s" in report.results[0].message
+    assert "not done after 2 s" in report.results[0].message
     assert report.output.startswith("flood flood") and report.output.endswith("... (more was printed)")
     assert len(report.output) < 2100 and "Printed by the solution:\n  | flood" in str(report)
 
@@ -121,16 +120,12 @@ def test_both_streams_are_kept(run):
 
 
 def test_what_a_solution_started_ends_with_it(run, tmp_path):
-    pid = tmp_path / "pid"
-    report = run(f"child = subprocess.Popen(['sleep', '60']); open({str(pid)!r}, 'w').write(str(child.pid))")
-    assert report.passed
-    deadline = time.monotonic() + 10
-    while (
-        subprocess.run(["ps", "-o", "stat=", "-p", pid.read_text()], capture_output=True, text=True).stdout[:1]
-        not in "Z"
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    beats = tmp_path / "beats"
+    started = run(f"subprocess.Popen(['sh', '-c', 'while :; do echo; sleep 0.02; done > {beats}']); time.sleep(0.5)")
+    size = beats.stat().st_size
+    assert started.passed and size > 0
+    time.sleep(0.5)
+    assert beats.stat().st_size == size
 
 
 def test_a_thread_that_goes_on_holds_nothing_up(run):
