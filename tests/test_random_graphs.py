@@ -1,14 +1,16 @@
-"""Graphs of ops and sharing that hypothesis draws, against central differences and PyTorch, to second order."""
+"""Graphs that hypothesis draws: against central differences and PyTorch, to second order, and deferred."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from needle import Tensor, ops
+import needle as ndl
+from needle import Tensor, autograd, ops
 from needle.testing import check_gradients
 from tests.devices import DEVICES
 from tests.ops.parity import assert_same_as_torch
@@ -111,6 +113,18 @@ def inputs_of(draw: st.DrawFn, graph: Graph, count: int) -> list[Tensor]:
 def test_against_central_differences(data: st.DataObject) -> None:
     graph = data.draw(graphs(2))
     check_gradients(graph.ours, data.draw(inputs_of(graph, 2)))
+
+
+@given(st.data())
+def test_deferred_has_the_same_bits(data: st.DataObject) -> None:
+    graph = data.draw(graphs(2))
+    inputs, results = data.draw(inputs_of(graph, 2)), []
+    for deferred in (False, True):
+        with mock.patch.object(autograd, "LAZY_MODE", deferred):
+            out = graph.ours(*inputs)
+            results.append([value.numpy() for value in (*ndl.grad(out, inputs), out)])
+    for found, wanted in zip(*results):
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parity

@@ -53,16 +53,22 @@ def pairs(
 
 @st.composite
 def laid_out(draw: st.DrawFn, values: np.ndarray[Any, Any], device: nd.BackendDevice, broadcast: bool = True) -> Pair:
-    """Draw a view of that shape: its axes in any order in memory, stepped, reversed, some repeated by broadcasting."""
+    """Draw a view of that shape: its axes in any order in memory, stepped, reversed, some repeated by broadcasting.
+
+    Dense row-major and channels-last memory, which kernels have ways of their own for, come more often than others.
+    """
     repeated = [broadcast and n > 1 and draw(st.integers(0, 4)) == 0 for n in values.shape]
-    steps = [draw(st.sampled_from([1, 1, 1, -1, 2, -3])) for _ in values.shape]
-    axes = draw(st.permutations(range(values.ndim)))
+    dense = draw(st.booleans())
+    steps = [1 if dense else draw(st.sampled_from([1, 1, 1, -1, 2, -3])) for _ in values.shape]
+    in_order = range(values.ndim)
+    channels_last = [0, *in_order[2:], 1][: values.ndim]
+    axes = draw(st.sampled_from([in_order, channels_last]) | st.permutations(in_order))
     kept = values[tuple([slice(1 if once else None) for once in repeated])]
     inside = tuple([slice(None, None, step) for step in steps])
     memory = np.full([n * abs(step) for n, step in zip(kept.shape, steps)], 99, values.dtype)
     memory[inside] = kept
     stored = nd.array(memory.transpose(axes), dtype=values.dtype, device=device)
-    view = stored.permute(tuple(np.argsort(axes).tolist()))[inside].broadcast_to(values.shape)
+    view = stored.permute(np.argsort(axes).tolist())[inside].broadcast_to(values.shape)
     return Pair(view, np.broadcast_to(kept, values.shape))
 
 
