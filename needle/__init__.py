@@ -18,6 +18,7 @@ from needle import nn as nn
 from needle import ops as ops
 from needle import optim as optim
 from needle import testing as testing
+from needle import training as training
 from needle.autograd import Op as Op
 from needle.autograd import Tensor as Tensor
 from needle.autograd import TensorOp as TensorOp

@@ -34,7 +34,10 @@ __all__ = [
 ]  # fmt: skip
 
 LAZY_MODE = False
-"""When true, an op's call only makes the node; `realize_cached_data()` computes it, with the same bits."""
+"""When true, an op's call only makes the node; `realize_cached_data()` computes it, with the same bits.
+
+So does whatever asks for the value, shape or dtype, as operators of two tensors do of their operands.
+"""
 
 TENSOR_COUNTER: int
 """How many Values are alive now, counted when it is read."""

@@ -19,7 +19,7 @@ LAYERS = [
     ["ops"],
     ["nn"],
     ["optim", "data"],
-    ["testing", "io"],
+    ["testing", "training", "io"],
     ["__init__"],
     ["__main__"],
     ["apps"],
