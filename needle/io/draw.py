@@ -69,7 +69,7 @@ def draw(output: Tensor, model: Module | None = None) -> Drawing:
       n1 -> n2;
     }
     """
-    names = {} if model is None else {parameter: path for path, parameter in model.named_parameters()}
+    names: dict[Value, str] = {} if model is None else {p: path for path, p in model.named_parameters()}
     number: dict[Value, int] = {}
     lines = ['node [fontname="Helvetica", fontsize=11];']
     for node in find_topo_sort([tensor("draw", output, "the output")]):

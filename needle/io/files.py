@@ -43,7 +43,7 @@ def _beside(target: Path, name: str) -> Iterator[Path]:
     try:
         yield temporary
     except OSError as error:
-        if str(error.filename) == str(temporary):
+        if error.filename is None or str(error.filename) == str(temporary):  # writing gives no name
             raise OSError(error.errno, error.strerror, name) from error
         raise
     finally:
