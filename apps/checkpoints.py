@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from networks import Classifier, make_network
+from classifiers import Classifier, make_network
 
 import needle as ndl
 from needle.io import load

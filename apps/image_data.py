@@ -15,17 +15,19 @@ IDX_FILES = [
     f"{part}-{what}" for part in ("train", "t10k") for what in ("images-idx3-ubyte.gz", "labels-idx1-ubyte.gz")
 ]
 CLASSES = {
-    "fashion-mnist": "T-shirt,trouser,pullover,dress,coat,sandal,shirt,sneaker,bag,ankle boot".split(","),
-    "cifar10": "airplane,automobile,bird,cat,deer,dog,frog,horse,ship,truck".split(","),
-}
+    "fashion-mnist": [
+        "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"
+    ],
+    "cifar10": ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"],
+}  # fmt: skip
 SOURCES = {  # how to get each
     "digits": "they come with needle",
     "mnist": f"download {', '.join(IDX_FILES)} and name their folder by --data-dir",
-    "fashion-mnist": "apt install dataset-fashion-mnist (Debian, Ubuntu), or name the folder of its four "
-    "IDX files by --data-dir",
+    "fashion-mnist": "apt install dataset-fashion-mnist (Debian, Ubuntu), or name the folder of its four IDX files by "
+    "--data-dir",
     "cifar10": "download and unpack cifar-10-python.tar.gz of www.cs.toronto.edu/~kriz/cifar.html, and name its folder "
     "cifar-10-batches-py by --data-dir",
-    "folder": "name by --data-dir a folder with a folder of pictures for each class, or with such folders train and test",
+    "folder": "name by --data-dir a folder that holds a folder of pictures for each class, or two such, train and test",
 }
 PACKAGED = Path("/usr/share/datasets")  # where Debian's packages put data sets
 
@@ -55,9 +57,9 @@ def kind_of(folder: Path | None) -> str:
 def load_images(
     kind: str, folder: Path | None, size: int = 32, validation: float = 0.0, transforms: list[Transform] | None = None
 ) -> ImageData:
-    """Load a data set, and hold out a share of its training images, every so-manieth of each class.
+    """Load a data set, and hold out a share of its training images, evenly spread over each class.
 
-    Raises FileNotFoundError that says how to get the data, and FileFormatError for files that are not as they should be.
+    Raises FileNotFoundError, which says how to get the data, and FileFormatError for files that are not in order.
     """
     train, test = _load(kind, folder, size)
     if not len(train) or not len(test):
@@ -84,7 +86,7 @@ def _load(kind: str, folder: Path | None, size: int) -> tuple[ImageDataset, Imag
     if kind == "folder":
         return _load_folders(folder, size)
     paths = [_find(folder, name, kind) for name in IDX_FILES]
-    train, test = MNISTDataset(*paths[:2]), MNISTDataset(*paths[2:])
+    train, test = MNISTDataset(paths[0], paths[1]), MNISTDataset(paths[2], paths[3])
     train.channels_first = test.channels_first = True
     return train, test
 

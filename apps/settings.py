@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from command_line import DEVICES, positive, seed
 from checkpoints import LAST, read_checkpoint
+from classifiers import NETWORKS
+from command_line import DEVICES, positive, seed
 from image_data import SOURCES, kind_of
-from networks import NETWORKS
 
 import needle as ndl
 from needle import optim
@@ -97,9 +97,7 @@ def parse(arguments: Sequence[str] | None, description: str) -> tuple[argparse.N
 
 def make_parser(description: str) -> Parser:
     """Make the parser of the command line; what depends on the data has no default here."""
-    parser = Parser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     rates = ", ".join(f"{rate:g} with {name}" for name, (rate, _) in RATES.items())
     schedules = "; ".join(f"{name}: {text}" for name, text in SCHEDULES.items())
 
@@ -117,8 +115,8 @@ def make_parser(description: str) -> Parser:
     model("--widths", type=positive(int), nargs="+", metavar="N", help="of the stages of small_cnn")
 
     train = parser.add_argument_group("training").add_argument
-    train("--epochs", type=positive(int), metavar="N", help="passes over the data (default: 30 on digits, 10 on others)")
-    train("--batch-size", type=positive(int), metavar="N", help="images a step (default: 64 on digits, 128 on others)")
+    train("--epochs", type=positive(int), metavar="N", help="passes over the data (default: 30 on digits, else 10)")
+    train("--batch-size", type=positive(int), metavar="N", help="images a step (default: 64 on digits, else 128)")
     train("--optimizer", choices=OPTIMIZERS, default="adam", help="(default: adam)")
     train("--lr", type=positive(float), metavar="RATE", help=f"learning rate (default: {rates})")
     train("--schedule", choices=SCHEDULES, default="one-cycle", help=f"{schedules} (default: one-cycle)")
@@ -135,7 +133,7 @@ def make_parser(description: str) -> Parser:
     files("--checkpoints", type=Path, default=Path("checkpoints"), metavar="DIR", help="(default: checkpoints)")
     files("--resume", action="store_true", help="go on from the last checkpoint, with its settings")
     files("--stop-after", type=positive(int), metavar="N", help="end after epoch N, for --resume to go on")
-    files("--report", action=argparse.BooleanOptionalAction, default=True, help="draw pictures and a page of the result")
+    files("--report", action=argparse.BooleanOptionalAction, default=True, help="draw the result")
     files("--report-dir", type=Path, default=Path("report"), metavar="DIR", help="(default: report)")
     files("--log-dir", type=Path, metavar="DIR", help="write TensorBoard's event files")
     return parser

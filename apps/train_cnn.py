@@ -30,11 +30,11 @@ from image_data import load_images
 from interrupts import Interrupted, Interrupts
 from report import write_report
 from settings import make_transforms, parse
+from testing import confusion_of, confusion_table, predict
 from training import Run
 
 import needle as ndl
 from needle import nn
-from needle.data import DataLoader
 from needle.io import check_writable
 
 INTERRUPTED = 130  # as shells report a Ctrl-C
@@ -119,8 +119,10 @@ def finish(run: Run) -> Result:
     run.model.load_state_dict(read_checkpoint(run.args.checkpoints / BEST)["model"])
     probabilities = predict(run.model, run.batches_of(run.data.test))
     confusion = confusion_of(run.data.test.labels, probabilities)
-    accuracy = float(np.trace(confusion) / confusion.sum())
-    print(f"\ntest accuracy {accuracy:.2%}: {np.trace(confusion):,} of {confusion.sum():,} images, after epoch {run.best() + 1}")
+    correct, total = np.trace(confusion), confusion.sum()
+    print(
+        f"\ntest accuracy {correct / total:.2%}: {correct:,} of {total:,} images, by epoch {run.best() + 1}'s weights"
+    )
     print(f"\n{confusion_table(confusion)}\n\ncheckpoints in {run.args.checkpoints}: {BEST}, {LAST}")
     if run.args.report:
         try:
@@ -129,29 +131,7 @@ def finish(run: Run) -> Result:
             print(f"no report: {error}")
     if len(run.history) == run.args.stop_after:
         print("the same command with --resume, without --stop-after, goes on")
-    return Result(run.model, accuracy, confusion)
-
-
-def predict(model: nn.Module, batches: DataLoader) -> npt.NDArray[Any]:
-    """Give the probabilities (n, classes) of all images."""
-    model.eval()
-    with ndl.no_grad():
-        return np.concatenate([ndl.softmax(model(images)).numpy() for images, *_ in batches])
-
-
-def confusion_of(labels: npt.NDArray[Any], probabilities: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Count the images of each true class (rows) by predicted class (columns)."""
-    confusion = np.zeros((probabilities.shape[1],) * 2, np.int64)
-    np.add.at(confusion, (labels.astype(int), probabilities.argmax(axis=1)), 1)
-    return confusion
-
-
-def confusion_table(confusion: npt.NDArray[np.int64]) -> str:
-    """Format a confusion matrix."""
-    width = 2 + len(str(confusion.max()))
-    header = "".join(f"{label:{width}}" for label in range(len(confusion)))
-    rows = [f"{label:6}" + "".join(f"{count or '.':>{width}}" for count in row) for label, row in enumerate(confusion)]
-    return "\n".join(["true class by predicted class", " " * 6 + header, *rows])
+    return Result(run.model, float(correct / total), confusion)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from checkpoints import BEST, LAST
+from classifiers import Classifier, make_network
 from command_line import DEVICES
 from image_data import ImageData
 from interrupts import Interrupts
-from networks import Classifier, make_network
 from settings import kept, make_optimizer, make_schedule
 
 import needle as ndl
@@ -52,10 +52,10 @@ class Run:
         self.history: list[Epoch] = []
         self.seconds: dict[int, float] = {}  # of the epochs of this process, by number
         self.batches, self.score = 0, Score()  # of the present epoch
-        self.order = np.random.get_state()  # from which its order was drawn
+        self.order: Any = np.random.get_state()  # from which its order was drawn
 
     def epoch(self, interrupts: Interrupts) -> None:
-        """Train on every batch once, or on those that are left, and evaluate; between steps Interrupted may be raised."""
+        """Train on all batches, or on those that are left, and evaluate; Interrupted may be raised after a step."""
         start, trained_before = time.perf_counter(), self.batches
         number = len(self.history) + 1
         loss_fn = nn.CrossEntropyLoss(label_smoothing=self.args.label_smoothing)
@@ -77,7 +77,8 @@ class Run:
             self.model.eval(), self.batches_of(self.data.validation or self.data.test), nn.SoftmaxLoss(),
             after_batch=lambda score: interrupts.check(),
         )  # fmt: skip
-        self.history.append(Epoch(trained.loss, trained.accuracy, tested.accuracy, self.optimizer.param_groups[0]["lr"]))
+        (lr,) = self.schedule.get_last_lr()
+        self.history.append(Epoch(trained.loss, trained.accuracy, tested.accuracy, lr))
         self.batches, self.score = 0, Score()
         if not trained_before:
             self.seconds[number] = time.perf_counter() - start
@@ -157,7 +158,7 @@ class Run:
 
 def statistics(images: ImageDataset) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Give mean and standard deviation of each channel; 1 for a channel that never changes."""
-    mean, std = (fn(images.images, axis=(0, 1, 2), dtype=np.float64) for fn in (np.mean, np.std))
+    mean, std = images.images.mean((0, 1, 2), np.float64), images.images.std((0, 1, 2), np.float64)
     return mean, np.where(std > 0, std, 1.0)
 
 

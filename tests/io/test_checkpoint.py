@@ -8,7 +8,8 @@ import pytest
 
 import needle as ndl
 from needle import nn
-from needle.io import check_writable, load, require, save
+from needle.io import check_writable, load, save
+from tests.optional import hide
 
 STATE = {
     "model": {"conv.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "steps": np.array(7), "file": np.ones(1)},
@@ -221,7 +222,7 @@ def test_dtypes_that_safetensors_lacks(tmp_path, array):
 
 
 def test_without_the_library_safetensors_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr("needle.io.safetensors.require", lambda name, extra: require(f"no_such_{name}", extra))
+    hide(monkeypatch, "safetensors")
     (tmp_path / "a.safetensors").write_bytes(b"anything")
     for act in (lambda file: save(file, STATE), load):
         with pytest.raises(ndl.MissingExtraError, match=r'pip install "needle\[apps\]"'):

@@ -56,7 +56,7 @@ def make_network(
     """
     function = NETWORKS[name] if name in NETWORKS else _imported(name)
     in_channels, height, width = shape
-    offered = {"in_channels": in_channels, "height": height, "width": width, "num_classes": num_classes}
+    offered: dict[str, Any] = {"in_channels": in_channels, "height": height, "width": width, "num_classes": num_classes}
     taken = inspect.signature(function).parameters
     every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     offered |= {"device": device, **settings}
