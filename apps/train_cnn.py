@@ -83,19 +83,20 @@ def train(args: argparse.Namespace, saved: dict[str, Any] | None) -> Result:
 
 def train_epochs(run: Run) -> None:
     """Train until the run stops, a line each epoch; where a signal ends it, its state is saved."""
-    print(f"epoch    loss  train acc  {'valid' if run.data.validation else ' test'} acc  images/s  seconds    left")
-    for number, row in enumerate(run.history, 1):
-        print(f"{number:5}  {row.loss:6.4f}  {row.train_accuracy:9.2%}  {row.accuracy:9.2%}         -        -       -")
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         log = stack.enter_context(EventLog(run.args.log_dir)) if run.args.log_dir else None
         if log is not None:
             log.images(run)
+        print(f"epoch    loss  train acc  {'valid' if run.data.validation else ' test'} acc  images/s  seconds    left")
+        for number in range(1, len(run.history) + 1):
+            print(epoch_line(run, number))
+        sys.stdout.flush()
         try:
             while not run.stops():
                 run.epoch(interrupts)
                 run.save()
-                print(epoch_line(run), flush=True)
+                print(epoch_line(run, len(run.history)), flush=True)
                 if log is not None:
                     log.epoch(run)
         except Interrupted:
@@ -103,15 +104,15 @@ def train_epochs(run: Run) -> None:
             raise
 
 
-def epoch_line(run: Run) -> str:
-    """Format what the last epoch came to, and how long the others will take."""
-    number, row = len(run.history), run.history[-1]
-    seconds = run.seconds.get(number, float("nan"))
-    minutes, rest = divmod(round(seconds * (run.args.epochs - number)), 60) if seconds == seconds else (0, 0)
-    return (
-        f"{number:5}  {row.loss:6.4f}  {row.train_accuracy:9.2%}  {row.accuracy:9.2%}"
-        f"  {len(run.data.train) / seconds:8,.0f}  {seconds:7.1f}  {minutes:3}:{rest:02}"
-    )
+def epoch_line(run: Run, number: int) -> str:
+    """Format what an epoch came to, how fast it was where this process trained it, and how long the others will take."""
+    row = run.history[number - 1]
+    line = f"{number:5}  {row.loss:6.4f}  {row.train_accuracy:9.2%}  {row.accuracy:9.2%}"
+    if number not in run.seconds:
+        return line
+    seconds = run.seconds[number]
+    minutes, rest = divmod(round(seconds * (run.args.epochs - number)), 60)
+    return f"{line}  {len(run.data.train) / seconds:8,.0f}  {seconds:7.1f}  {minutes:4}:{rest:02}"
 
 
 def finish(run: Run) -> Result:
