@@ -105,7 +105,7 @@ def train_epochs(run: Run) -> None:
 
 
 def epoch_line(run: Run, number: int) -> str:
-    """Format what an epoch came to, how fast it was where this process trained it, and how long the others will take."""
+    """Format what an epoch came to; where this process trained it, its speed too, and how long the others will take."""
     row = run.history[number - 1]
     line = f"{number:5}  {row.loss:6.4f}  {row.train_accuracy:9.2%}  {row.accuracy:9.2%}"
     if number not in run.seconds:
