@@ -26,7 +26,7 @@ class EventLog:
 
     def images(self, run: Run) -> None:
         """Write the first training images, as the model gets them."""
-        self.writer.add_images("training images", run.data.train[:16][0], dataformats="NCHW")
+        self.writer.add_images("training_images", run.data.train[:16][0], dataformats="NCHW")
 
     def epoch(self, run: Run) -> None:
         """Write what the last epoch came to."""
@@ -36,7 +36,7 @@ class EventLog:
             "loss/training": row.loss,
             "accuracy/training": row.train_accuracy,
             f"accuracy/{held_out}": row.accuracy,
-            "learning rate": row.lr,
+            "learning_rate": row.lr,
         }
         for name, value in scalars.items():
             self.writer.add_scalar(name, value, number)
