@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from types import FrameType, TracebackType
 from typing import Any
+
+NOTICE = b"\nending after this step; once more ends it at once\n"
 
 
 class Interrupted(Exception):
@@ -40,7 +43,9 @@ class Interrupts:
 
     def _catch(self, number: int, frame: FrameType | None) -> None:
         self._caught = number
-        self.__exit__(None, None, None)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.write(2, NOTICE)  # what print does is not safe in a signal handler
 
     def check(self) -> None:
         """Raise Interrupted where a signal came."""

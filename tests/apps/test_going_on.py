@@ -11,8 +11,9 @@ from itertools import count
 import evaluate
 import predict
 import pytest
+import train_cnn
 from checkpoints import BEST, LAST, read_checkpoint
-from interrupts import Interrupted, Interrupts
+from interrupts import NOTICE, Interrupted, Interrupts
 
 import needle as ndl
 
@@ -25,14 +26,14 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in sorted((folder / "checkpoints").iterdir())}
 
 
-@pytest.fixture
-def whole(run, tmp_path):
-    """The checkpoints of a run without a break; the folder is empty again."""
-    run(*OPTIONS)
-    files = contents(tmp_path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The checkpoints of a run without a break."""
+    pytest.importorskip("safetensors")
+    folder = tmp_path_factory.mktemp("whole")
+    train_cnn.main([*map(str, OPTIONS), "--no-report", "--checkpoints", str(folder / "checkpoints")])
+    files = contents(folder)
     assert list(files) == [BEST, LAST]
-    for name in files:
-        (tmp_path / "checkpoints" / name).unlink()
     return files
 
 
@@ -89,17 +90,16 @@ def test_a_signal_ends_the_run_after_the_step(start, tmp_path, number, name):
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert errors == f"\ntrain_cnn: {name}; the same command with --resume goes on from here\n"
+    assert errors == NOTICE.decode() + f"\ntrain_cnn: {name}; the same command with --resume goes on from here\n"
     assert read_checkpoint(tmp_path / "checkpoints" / LAST)["progress"]["history"]
 
 
 def test_a_second_ctrl_c_ends_it_at_once(start, tmp_path):
     process = start("--batch-size", 1442, "--device", "cpu_numpy", "--model", "small_cnn", "--widths", 64, 128)
     until_the_table(process)
-    time.sleep(0.2)  # within the first step, which takes seconds
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)  # within the first step, which takes seconds
+    assert process.stderr.read(len(NOTICE)) == NOTICE.decode()
+    process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors == "\ntrain_cnn: ended at once; --resume goes on from the last checkpoint\n"
@@ -109,14 +109,14 @@ def test_a_second_ctrl_c_ends_it_at_once(start, tmp_path):
 def test_kills_at_any_moment_leave_checkpoints_to_go_on_from(run, start, whole, tmp_path):
     moments = random.Random(5)
     for _ in range(4):
-        process = start(*(["--resume"] if LAST in contents(tmp_path) else OPTIONS))
+        process = start(*(["--resume"] if (tmp_path / "checkpoints" / LAST).exists() else OPTIONS))
         until_the_table(process)
         time.sleep(moments.uniform(0, 0.3))
         process.kill()
         process.communicate()
         for path in (tmp_path / "checkpoints").glob("*.safetensors"):
             read_checkpoint(path)
-    run("--resume") if LAST in contents(tmp_path) else run(*OPTIONS)
+    run(*(["--resume"] if (tmp_path / "checkpoints" / LAST).exists() else OPTIONS))
     kept = contents(tmp_path)
     assert {name: kept[name] for name in whole} == whole
 
