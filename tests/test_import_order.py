@@ -20,9 +20,10 @@ LAYERS = [
     ["nn"],
     ["io"],
     ["optim", "data"],
-    ["testing", "training"],
+    ["anomaly", "training"],
+    ["testing"],
     ["__init__"],
-    ["__main__"],
+    ["__main__", "course"],
     ["apps"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -19,10 +19,12 @@ def _operator(scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]
     """Make an operator: with a number, `scalar_op`; with a Tensor or an array, `tensor_op`; else not ours."""
 
     def operator(a: Tensor, b: Any) -> Any:
+        if isinstance(b, Tensor):
+            return tensor_op(a, b)
         number = as_number(b)
         if number is not None:
             return scalar_op(a, number)
-        ours = isinstance(b, (Tensor, NDArray, np.ndarray, list)) or is_foreign(b)  # the op's error names a foreign one
+        ours = isinstance(b, (NDArray, np.ndarray, list)) or is_foreign(b)  # the op's error names a foreign one
         return tensor_op(a, b) if ours else NotImplemented
 
     return operator
