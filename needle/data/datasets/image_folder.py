@@ -51,6 +51,13 @@ def read_image(path: str | Path, size: PairLike, channels: int = 3) -> npt.NDArr
         OptionError: channels are neither 1 nor 3.
         FileFormatError: no picture, or a truncated one.
         MissingExtraError: Pillow is not there.
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (40, 30), "red").save(f"{folder}/red.png")
+    ...     read_image(f"{folder}/red.png", size=(1, 2)).tolist()
+    [[[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]]
     """
     height, width = pair("read_image", "size", size, 1)
     if channels not in MODES:
