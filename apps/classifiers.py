@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from command_line import nearest
 from mlp_resnet import MLPResNet
 from models import ResNet9, SmallCNN
 
@@ -70,7 +71,10 @@ def _imported(name: str) -> Callable[..., Any]:
     """Give the function that `module:function` names."""
     module, colon, function = name.partition(":")
     if not colon:
-        raise ndl.OptionError(f"there is no model {name}; take one of {', '.join(NETWORKS)}, or module:function")
+        known = ", ".join(NETWORKS)
+        raise ndl.OptionError(
+            f"there is no model {name}{nearest(name, NETWORKS)}; take one of {known}, or module:function"
+        )
     sys.path.append(os.getcwd())
     try:
         found: Callable[..., Any] = getattr(import_module(module), function)

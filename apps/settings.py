@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from checkpoints import LAST, read_checkpoint
 from classifiers import NETWORKS
-from command_line import DEVICES, positive, seed
+from command_line import DEVICES, nearest, positive, seed
 from image_data import SOURCES, kind_of
 
 import needle as ndl
@@ -68,12 +67,6 @@ class Parser(argparse.ArgumentParser):
         return [name for name in self._option_string_actions if name.startswith("--")]
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Ask whether the word nearest to one that is unknown was meant; give nothing where none is near."""
-    found = get_close_matches(word, list(words), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
-
-
 def parse(arguments: Sequence[str] | None, description: str) -> tuple[argparse.Namespace, dict[str, Any] | None]:
     """Parse the command line; with --resume, give the checkpoint too, whose settings are the defaults then."""
     parser = make_parser(description)
@@ -120,7 +113,7 @@ def make_parser(description: str) -> Parser:
     train("--optimizer", choices=OPTIMIZERS, default="adam", help="(default: adam)")
     train("--lr", type=positive(float), metavar="RATE", help=f"learning rate (default: {rates})")
     train("--schedule", choices=SCHEDULES, default="one-cycle", help=f"{schedules} (default: one-cycle)")
-    train("--weight-decay", type=positive(float), metavar="W", help="(default: 0.01 with adamw, 5e-4 with sgd, else 0)")
+    train("--weight-decay", type=share, metavar="W", help="(default: 0.01 with adamw, 5e-4 with sgd, else 0)")
     train("--label-smoothing", type=share, default=0.1, metavar="SHARE", help="(default: 0.1)")
     train("--clip-norm", type=positive(float), metavar="NORM", help="limit of all gradients together (default: none)")
     train("--patience", type=positive(int), metavar="N", help="end after N epochs without a better validation")

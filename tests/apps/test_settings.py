@@ -30,8 +30,8 @@ def test_defaults_go_by_the_data():
         (["--schedule", "circle"], "invalid choice: 'circle'"),
         (["--augment", "crop", "rotate"], "invalid choice: 'rotate'"),
         (["--validation", "1"], "1 is not in 0..1"),
-        (["--epoch", "3"], "there is no option --epoch; did you mean --epochs?"),
-        (["--wieght-decay=1"], "there is no option --wieght-decay; did you mean --weight-decay?"),
+        (["--epoch", "3"], "there is no option --epoch (did you mean --epochs?)"),
+        (["--wieght-decay=1"], "there is no option --wieght-decay (did you mean --weight-decay?)"),
         (["--zzz"], "there is no option --zzz\n"),
         (["--patience", "2"], "--patience needs --validation"),
     ],
@@ -66,7 +66,7 @@ def test_every_flag_may_stand_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("batchsize = 3", "there is no option --batchsize; did you mean --batch-size?"),
+        ("batchsize = 3", "there is no option --batchsize (did you mean --batch-size?)"),
         ("lr = -1.0", "argument --lr: -1.0 is not above 0"),
         ("lr = ", "a.toml: Invalid value"),
         ("[train]\nlr = 1", "there is no option --train"),

@@ -253,7 +253,7 @@ def test_confusion_table():
 
 def test_wrong_models_are_explained(run):
     for name, sentence in (
-        ("vgg", "there is no model vgg; take one of small_cnn"),
+        ("resnet", r"there is no model resnet \(did you mean resnet9\?\); take one of small_cnn"),
         ("no_such:f", "cannot be imported"),
     ):
         with pytest.raises(SystemExit, match=f"^train_cnn: .*{sentence}"):
