@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import needle as ndl
+from needle import backend_ndarray as nd
 from needle import ops
 from tests.tolerances import GRADIENT_TOLERANCE, assert_close
 
@@ -233,6 +234,24 @@ PARAMETERS = """
 def test_parameter_names(row):
     name, *expected = row.replace(":", "").split()
     assert list(inspect.signature(getattr(ops, name)).parameters)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("name", ["add_scalar", "mul_scalar", "divide_scalar", "power_scalar"])
+def test_a_scalar_may_be_an_array_of_one_element(tensor, name):
+    x, scalar = tensor(positive(3, 2)), np.random.rand(1) + 1  # as the course's own gradient checks draw it
+    expected = getattr(ops, name)(x, float(scalar[0]))
+    for value in (scalar, scalar[0], scalar.reshape(1, 1), nd.array(scalar, dtype="float64", device=x.device)):
+        out = getattr(ops, name)(x, scalar=value)
+        assert_close(out, expected.numpy())
+        (gradient,) = out.op.gradient_as_tuple(tensor(np.ones((3, 2))), out)
+        assert gradient.shape == (3, 2)
+    with pytest.raises(TypeError, match="scalar must be a number"):
+        getattr(ops, name)(x, scalar=np.ones(2))
+
+
+def test_fused_scalars_may_be_arrays_of_one_element(tensor):
+    low, high = ops.fused_add_scalars(tensor([1.0]), c0=np.array([2.0]), c1=np.array([[3.0]]))
+    assert (low.numpy().tolist(), high.numpy().tolist()) == ([3], [4])
 
 
 CLASSES = [
