@@ -164,6 +164,10 @@ class NDArray(Indexing, Elementwise, Reduction):
         """
         return NDArray(self, dtype=dtype)
 
+    def copy(self) -> NDArray:
+        """Give a copy, in the same memory order."""
+        return NDArray(self)
+
     def to(self, device: BackendDevice) -> NDArray:
         """Give the array on a device: itself if it is there, else a copy."""
         return self if as_device("to", device) == self._device else NDArray(self, device)

@@ -176,6 +176,22 @@ def test_other_arithmetic(array):
     assert_close(array(m.T).permute((1, 0)) @ array(m.T), m @ m.T)
 
 
+def test_copy(array):
+    for a in (array(VALUES), array(VALUES).permute((2, 0, 1)), array(VALUES)[:, ::2]):
+        copy = a.copy()
+        assert isinstance(copy, nd.NDArray)
+        assert copy._handle is not a._handle
+        assert (copy.dtype, copy.device) == (a.dtype, a.device)
+        before = a.numpy()
+        copy[copy > 5] = 0.0
+        assert (a.numpy() == before).all()
+        assert (copy.numpy() == np.where(before > 5, 0, before)).all()
+
+
+def test_absolute(array):
+    assert_close(abs(array(VALUES - 5)), np.abs(VALUES - 5))
+
+
 def test_numpy_operand_on_the_left(array):
     a = array(VALUES)
     for result in (np.float64(2) * a, np.float32(2) * a, VALUES * a, 1 - a):
