@@ -217,14 +217,14 @@ class NDArray(Indexing, Elementwise, Reduction):
     def __bool__(self) -> bool:
         return bool(self.item())
 
-    def pad(self, widths: Sequence[tuple[int, int]]) -> NDArray:
-        """Give a copy with zeros around: `widths` has (before, after) for each axis.
+    def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
+        """Give a copy with zeros around: `axes` says how many go before and after, (before, after) for each axis.
 
         >>> from needle import backend_ndarray as nd
         >>> nd.array([[1, 2]]).pad(((0, 1), (1, 0))).numpy().tolist()
         [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
         """
-        widths = as_widths("pad", widths, self._shape)
+        widths = as_widths("pad", axes, self._shape)
         shape = tuple([before + length + after for (before, after), length in zip(widths, self._shape)])
         result = self._allocate(shape, ordered_strides(shape, self._strides))
         result.fill(0)

@@ -89,6 +89,19 @@ def test_what_a_view_holds(array):
     assert a.permute((2, 1, 0)).reshape((24,)).numpy().tolist() == VALUES.T.ravel().tolist()
 
 
+def test_views_by_the_names_of_their_arguments(array):
+    a = array(VALUES)
+    for result, expected in (
+        (a.reshape(new_shape=(6, -1)), VALUES.reshape(6, 4)),
+        (a.permute(axes=(2, 0, 1)), VALUES.transpose(2, 0, 1)),
+        (a.broadcast_to(shape=(5, 2, 3, 4)), np.broadcast_to(VALUES, (5, 2, 3, 4))),
+        (a.flip(axes=(1,)), VALUES[:, ::-1]),
+        (a.as_strided(shape=(2, 2), strides=(4, 1)), VALUES[0, :2, :2]),
+        (a.pad(axes=((0, 0), (1, 0), (0, 2))), np.pad(VALUES, ((0, 0), (1, 0), (0, 2)))),
+    ):
+        assert_close(result, expected)
+
+
 @pytest.mark.parametrize("shape", [(7, 4), (-1, -1), (5, -1)])
 def test_reshape_that_does_not_fit(array, shape):
     with pytest.raises(ValueError, match="reshape"):
