@@ -4,11 +4,14 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train bench bench-steps test test-all sanitize mutations lint clean
+.PHONY: train train-lm bench bench-steps test test-all sanitize mutations lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
 	$(RUN) apps/train_cnn.py $(ARGS)
+
+train-lm: .venv/apps.installed
+	$(RUN) apps/train_lm.py $(ARGS)
 
 bench: .venv/parity.installed  # make bench BASE=REVISION compares with that one
 	$(RUN) benchmarks/bench_kernels.py $(if $(BASE),--base $(BASE)) $(ARGS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
 import needle as ndl
 from needle import nn
+from needle.training import on_device_of, run_epoch
 
 
 def ResidualBlock(
@@ -54,20 +54,9 @@ def epoch(
     """
     np.random.seed(4)
     model.train(opt is not None)
-    loss_fn = nn.SoftmaxLoss()
-    wrong = total_loss = samples = 0.0
-    with nullcontext() if opt else ndl.no_grad():
-        for X, y in dataloader:
-            logits = model(X.reshape((len(X), -1)))
-            loss = loss_fn(logits, y)
-            if opt:
-                opt.reset_grad()
-                loss.backward(free_graph=True)
-                opt.step()
-            wrong += np.sum(logits.numpy().argmax(axis=1) != y.numpy())
-            total_loss += float(loss.numpy()) * len(y)
-            samples += len(y)
-    return wrong / samples, total_loss / samples
+    flat = ((X.reshape((len(X), -1)), y) for X, y in on_device_of(model, dataloader))
+    score = run_epoch(model, flat, nn.SoftmaxLoss(), opt)
+    return score.error, score.loss
 
 
 def train_mnist(

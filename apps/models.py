@@ -1,11 +1,14 @@
-"""Convolutional networks to train: the small one of train_cnn.py, and the course's ResNet9."""
+"""Networks to train: the small one of train_cnn.py, and the course's ResNet9 and language model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import needle as ndl
 from needle import nn
+
+SEQUENCE_MODELS: dict[str, Callable[..., nn.Module]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "transformer": nn.Transformer}
 
 
 class ConvBN(nn.Sequential):
@@ -78,3 +81,51 @@ class ResNet9(nn.Sequential):
             nn.ReLU(),
             nn.Linear(128, num_classes, device=device, dtype=dtype),
         )
+
+
+class LanguageModel(nn.Module):
+    """Predict the next word at each place: Embedding, a sequence model, Linear.
+
+    Takes ids (seq, batch) and the state that the text before left, None at its beginning; gives logits
+    (seq * batch, output_size) and the state: (num_layers, batch, hidden_size), for the LSTM a tuple of two such, for
+    the transformer, which sees no text before, zeros.
+
+    Args:
+        output_size: how many words there are.
+        hidden_size: of the recurrent layers, or of the transformer's small networks.
+        seq_model: "rnn", "lstm" or "transformer".
+        seq_len: the length of the longest piece of text that the transformer takes; the others take any.
+        settings: for the sequence model, such as `dropout` for the transformer.
+
+    Raises:
+        OptionError: another seq_model.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        output_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        seq_model: str = "rnn",
+        seq_len: int = 40,
+        device: ndl.BackendDevice | None = None,
+        dtype: str = "float32",
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        if seq_model not in SEQUENCE_MODELS:
+            known = ", ".join(SEQUENCE_MODELS)
+            raise ndl.OptionError(f"LanguageModel: seq_model must be one of {known}, got {seq_model!r}")
+        settings |= {"device": device, "dtype": dtype}
+        features = hidden_size
+        if seq_model == "transformer":
+            settings["sequence_len"] = seq_len
+            features = embedding_size
+        self.embedding = nn.Embedding(output_size, embedding_size, device=device, dtype=dtype)
+        self.seq_model = SEQUENCE_MODELS[seq_model](embedding_size, hidden_size, num_layers, **settings)
+        self.linear = nn.Linear(features, output_size, device=device, dtype=dtype)
+
+    def forward(self, x: ndl.Tensor, h: Any = None) -> tuple[ndl.Tensor, Any]:
+        features, h = self.seq_model(self.embedding(x), h)
+        return self.linear(features.reshape((-1, features.shape[-1]))), h

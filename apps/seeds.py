@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 import train_cnn
+from command_line import positive
 
 
 def main(arguments: Sequence[str] | None = None) -> list[float]:
     """Train once a seed, from 0 up; return the test accuracies."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=train_cnn.positive(int), default=10, metavar="N", help="how many (default: 10)")
+    parser.add_argument("--seeds", type=positive(int), default=10, metavar="N", help="how many (default: 10)")
     args, options = parser.parse_known_args(arguments)
     accuracies = []
     for seed in range(args.seeds):

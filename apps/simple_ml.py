@@ -1,9 +1,8 @@
-"""The course's training loops: a two-layer network on MNIST, convolutional networks on CIFAR-10."""
+"""The course's training loops: two layers on MNIST, convolutional networks on CIFAR-10, language models on text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy.typing as npt
 
 import needle as ndl
 from needle import nn
+from needle.data import get_batch
+from needle.training import on_device_of, run_epoch
 
 
 def parse_mnist(image_file: str | Path, label_file: str | Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -62,19 +63,8 @@ def epoch_general_cifar10(
     """
     np.random.seed(4)
     model.train(opt is not None)
-    correct = total_loss = samples = 0.0
-    with nullcontext() if opt else ndl.no_grad():
-        for X, y in dataloader:
-            logits = model(X)
-            loss = loss_fn(logits, y)
-            if opt:
-                opt.reset_grad()
-                loss.backward(free_graph=True)
-                opt.step()
-            correct += np.sum(logits.numpy().argmax(axis=1) == y.numpy())
-            total_loss += float(loss.numpy()) * len(y)
-            samples += len(y)
-    return correct / samples, total_loss / samples
+    score = run_epoch(model, on_device_of(model, dataloader), loss_fn, opt)
+    return score.accuracy, score.loss
 
 
 def train_cifar10(
@@ -99,3 +89,71 @@ def evaluate_cifar10(
 ) -> tuple[float, float]:
     """Return accuracy and loss over a data set; seeds NumPy with 4 first."""
     return epoch_general_cifar10(dataloader, model, loss_fn())
+
+
+def epoch_general_ptb(
+    data: npt.NDArray[Any],
+    model: nn.Module,
+    seq_len: int = 40,
+    loss_fn: Callable[..., ndl.Tensor] = nn.SoftmaxLoss(),  # noqa: B008  (it holds no state)
+    opt: ndl.optim.Optimizer | None = None,
+    clip: float | None = None,
+    device: ndl.BackendDevice | None = None,
+    dtype: Any = "float32",
+) -> tuple[float, float]:
+    """Run one epoch over what `batchify` gave, as `epoch_general_cifar10` does over images.
+
+    Pieces of `seq_len` rows follow each other, and each begins with the state in which the one before ended, cut off
+    from its graph. Returns accuracy and loss, averaged over the words.
+    """
+    np.random.seed(4)
+    model.train(opt is not None)
+    pieces = (get_batch(data, i, seq_len, device=device, dtype=dtype) for i in range(0, len(data) - 1, seq_len))
+    score = run_epoch(carrying_state(model), on_device_of(model, pieces), loss_fn, opt, clip=clip)
+    return score.accuracy, score.loss
+
+
+def carrying_state(model: nn.Module) -> Callable[[ndl.Tensor], ndl.Tensor]:
+    """Make a function that calls a language model with the state its last call left, cut off from that call's graph."""
+    state: Any = None
+
+    def forward(x: ndl.Tensor) -> ndl.Tensor:
+        nonlocal state
+        logits, state = model(x, state)
+        state = tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
+        return logits
+
+    return forward
+
+
+def train_ptb(
+    model: nn.Module,
+    data: npt.NDArray[Any],
+    seq_len: int = 40,
+    n_epochs: int = 1,
+    optimizer: Callable[..., ndl.optim.Optimizer] = ndl.optim.SGD,
+    lr: float = 4.0,
+    weight_decay: float = 0.0,
+    loss_fn: type[nn.Module] = nn.SoftmaxLoss,
+    clip: float | None = None,
+    device: ndl.BackendDevice | None = None,
+    dtype: Any = "float32",
+) -> tuple[float, float]:
+    """Train for some epochs; seeds NumPy with 4 first. Returns accuracy and loss of the last, while it trained."""
+    np.random.seed(4)
+    opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
+    for _ in range(n_epochs):
+        accuracy, loss = epoch_general_ptb(data, model, seq_len, loss_fn(), opt, clip, device, dtype)
+    return accuracy, loss
+
+
+def evaluate_ptb(
+    model: nn.Module,
+    data: npt.NDArray[Any],
+    seq_len: int = 40,
+    loss_fn: type[nn.Module] = nn.SoftmaxLoss,
+    device: ndl.BackendDevice | None = None,
+    dtype: Any = "float32",
+) -> tuple[float, float]:
+    """Return accuracy and loss over a text; seeds NumPy with 4 first."""
+    return epoch_general_ptb(data, model, seq_len, loss_fn(), device=device, dtype=dtype)

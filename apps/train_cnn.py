@@ -11,32 +11,28 @@ the training images of the digits; test images are for the report alone.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from command_line import DEVICES, USER_ERRORS, positive, seed
 from models import ResNet9, SmallCNN
 
 import needle as ndl
 from needle import nn, optim
 from needle.data import CIFAR10Dataset, DataLoader, Digits, ImageDataset, MNISTDataset, RandomCrop, RandomFlipHorizontal
 from needle.io import check_writable, require, save
+from needle.training import Score, run_epoch
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"small_cnn": SmallCNN, "resnet9": ResNet9}
 OPTIMIZERS: dict[str, Callable[..., optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW, "sgd": optim.SGD}
 # Settings and default learning rate of each; with these SGD is Nesterov's, by PyTorch's rule.
 SGD = {"momentum": 0.9, "dampening": 0.0, "nesterov": True, "weight_decay": 5e-4}
 LEARNING_RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.1}
-DEVICES = {device.name: device for device in ndl.all_devices()}
-# What wrong options and files come to.
-USER_ERRORS = (
-    OSError, ndl.DeviceError, ndl.FileFormatError, ndl.MissingExtraError, ndl.OptionError, ndl.ShapeError
-)  # fmt: skip
 
 
 class Result(NamedTuple):
@@ -72,29 +68,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--checkpoint", type=Path, default=Path("checkpoints/train_cnn.npz"), metavar="FILE",
         help="where the trained weights are saved (default: %(default)s)")  # fmt: skip
     return parser.parse_args(arguments)
-
-
-def positive(kind: type[Any]) -> Callable[[str], Any]:
-    """Make a parser of numbers above zero."""
-
-    def parse(text: str) -> Any:
-        value = kind(text)
-        if not value > 0:
-            raise argparse.ArgumentTypeError(f"{text} is not above 0")
-        if value == math.inf:
-            raise argparse.ArgumentTypeError(f"{text} is not finite")
-        return value
-
-    parse.__name__ = f"positive {kind.__name__}"  # what argparse calls it in its errors
-    return parse
-
-
-def seed(text: str) -> int:
-    """Parse what NumPy's generator takes as a seed."""
-    value = int(text)
-    if not 0 <= value < 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is not in 0..{2**32 - 1}")
-    return value
 
 
 def load_data(folder: Path | None) -> tuple[ImageDataset, ImageDataset]:
@@ -172,23 +145,16 @@ def train_epoch(
     model: nn.Module, loader: DataLoader, optimizer: optim.Optimizer, schedule: optim.LRScheduler, title: str
 ) -> tuple[float, float]:
     """Train on every batch once; return loss and accuracy, averaged over the images as they were seen."""
-    loss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)
-    model.train()
-    total_loss, correct, seen = 0.0, 0, 0
     # disable=None: no bar where the output is no terminal
     bar = require("tqdm", extra="apps").tqdm(loader, title, leave=False, disable=None, unit="batch")
-    for images, labels in bar:
-        logits = model(images)
-        loss = loss_fn(logits, labels)
-        optimizer.reset_grad()
-        loss.backward(free_graph=True)
-        optimizer.step()
+
+    def after_batch(score: Score) -> None:
         schedule.step()
-        total_loss += loss.item() * len(labels)
-        correct += int(np.sum(logits.numpy().argmax(axis=1) == labels.numpy()))
-        seen += len(labels)
-        bar.set_postfix(loss=f"{total_loss / seen:.4f}", accuracy=f"{correct / seen:.2%}", refresh=False)
-    return total_loss / seen, correct / seen
+        bar.set_postfix(loss=f"{score.loss:.4f}", accuracy=f"{score.accuracy:.2%}", refresh=False)
+
+    loss_fn = nn.CrossEntropyLoss(label_smoothing=0.1)
+    score = run_epoch(model.train(), bar, loss_fn, optimizer, after_batch=after_batch)
+    return score.loss, score.accuracy
 
 
 def evaluate(model: nn.Module, loader: DataLoader, num_classes: int) -> npt.NDArray[np.int64]:

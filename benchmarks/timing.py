@@ -1,8 +1,10 @@
 """Timing beside one another: contenders take turns, and what else the machine did meanwhile is watched.
 
 Absolute times mean nothing on a shared machine, and two runs one after the other little more. So in every round each
-contender runs once; medians and minima are over rounds. CPU time of other processes (and what a host took away) is
-read from /proc/stat; a measurement that had more than `GATE` of it is repeated, and the quietest one is kept.
+contender runs once; medians and minima are over rounds. Before its turn everybody pauses until the threads that the
+last contender left spinning sleep, and then works untimed until its own threads and caches are warm. CPU time of other
+processes (and what a host took away) is read from /proc/stat; a measurement that had more than `GATE` of it is
+repeated, and the quietest one is kept.
 """
 
 from __future__ import annotations
@@ -17,8 +19,14 @@ from statistics import median
 GATE = 0.05
 """Share of the machine's CPU time that others may take."""
 
+PAUSE = 0.02
+"""Seconds before a turn. The threads of OpenMP spin for some 10 ms after their work, on processors that others need."""
+
+WARM_UP = 0.003
+"""Seconds of untimed work before a turn, at least one run of it."""
+
 Block = Callable[[int], float]
-"""Runs its work so many times, and gives the seconds that took."""
+"""Runs its work so many times, once it is warm, and gives the seconds that took."""
 
 
 @dataclass
@@ -47,10 +55,14 @@ class Measurement:
 
 
 def block_of(work: Callable[[], object]) -> Block:
-    """Make a block of a function. It runs once untimed, so that threads are awake and caches hold what is its own."""
+    """Make a block of a function."""
 
     def block(count: int) -> float:
+        time.sleep(PAUSE)
+        warm = time.perf_counter() + WARM_UP
         work()
+        while time.perf_counter() < warm:
+            work()
         start = time.perf_counter()
         for _ in range(count):
             work()

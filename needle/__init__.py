@@ -7,6 +7,7 @@
 [2.0, 4.0, 6.0]
 """
 
+from needle import anomaly as anomaly
 from needle import autograd as autograd
 from needle import backend_ndarray as backend_ndarray
 from needle import backend_selection as backend_selection
@@ -18,6 +19,9 @@ from needle import nn as nn
 from needle import ops as ops
 from needle import optim as optim
 from needle import testing as testing
+from needle import training as training
+from needle.anomaly import detect_anomaly as detect_anomaly
+from needle.anomaly import record_origins as record_origins
 from needle.autograd import Op as Op
 from needle.autograd import Tensor as Tensor
 from needle.autograd import TensorOp as TensorOp
@@ -42,6 +46,7 @@ from needle.backend_ndarray.runtime import empty_cache as empty_cache
 from needle.backend_ndarray.runtime import num_threads as num_threads
 from needle.backend_ndarray.runtime import set_conv_algorithm as set_conv_algorithm
 from needle.backend_ndarray.runtime import set_num_threads as set_num_threads
+from needle.errors import AnomalyError as AnomalyError
 from needle.errors import BoundsError as BoundsError
 from needle.errors import DeviceError as DeviceError
 from needle.errors import DTypeError as DTypeError

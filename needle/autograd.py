@@ -34,7 +34,10 @@ __all__ = [
 ]  # fmt: skip
 
 LAZY_MODE = False
-"""When true, an op's call only makes the node; `realize_cached_data()` computes it, with the same bits."""
+"""When true, an op's call only makes the node; `realize_cached_data()` computes it, with the same bits.
+
+So does whatever asks for the value, shape or dtype, as operators of two tensors do of their operands.
+"""
 
 TENSOR_COUNTER: int
 """How many Values are alive now, counted when it is read."""
@@ -114,29 +117,39 @@ V = TypeVar("V", bound="Value")
 class Value:
     """A node: what it holds, the op that made it and that op's inputs."""
 
-    __slots__ = ("op", "inputs", "requires_grad", "versions", "_array", "__dict__", "__weakref__")
+    __slots__ = (
+        "op", "inputs", "requires_grad", "versions", "_array", "_grad", "_unread", "__dict__", "__weakref__",
+    )  # fmt: skip
 
     op: Op | None
     inputs: tuple[Any, ...]
     requires_grad: bool
     versions: tuple[Any, ...]  # of the inputs and of the result, when the op ran
+    _grad: Any  # what backward left here; of Tensors only
+    _unread: bool  # whether backward passed and left nothing
     hooks: Mapping[int, Callable[[Any], Any]] = MappingProxyType({})
     kind: type[Value]  # Tensor or TensorTuple
+    watch: Any = None  # what `needle.anomaly` has look at every result and gradient, while it is on
+    made_at: str | None = None  # the line of the program that made it, where that was asked for
 
     @classmethod
     def make_from_op(cls: type[V], op: Op, inputs: Sequence[Value]) -> V:
         """Make the node for `op` on `inputs`, and compute it (later, in LAZY_MODE)."""
-        inputs = tuple(inputs)
         requires_grad = False
         for value in inputs:
             if not isinstance(value, Value):
                 raise not_a_tensor(type(op).__name__, "an input", value)
-            requires_grad = requires_grad or value.requires_grad
+            if value.requires_grad:
+                requires_grad = state.recording
+            if value._array is None and not LAZY_MODE:
+                value._realize_below()
         node = cls.__new__(cls)
-        node.op, node.inputs, node._array = op, inputs, None
-        node.requires_grad = requires_grad and state.recording
-        node.versions = tuple([value.version for value in inputs]) if LAZY_MODE else ()
-        if not LAZY_MODE:
+        node.op, node.inputs, node.requires_grad = op, tuple(inputs), requires_grad
+        node._array = node._grad = None
+        node._unread = False
+        if LAZY_MODE:
+            node.versions = tuple([value.version for value in inputs])
+        else:
             node._run()
         return node
 
@@ -144,13 +157,20 @@ class Value:
         """Compute this node; its inputs are computed already."""
         op, inputs = self.op, self.inputs
         assert op is not None
-        self._array = self._wrap(op.compute(*[value.realize_cached_data() for value in inputs]))
+        if state.changed:
+            for value in inputs:
+                check_unchanged(value)
+        result = op.compute(*[value._array for value in inputs])
+        self._array = result if isinstance(result, NDArray) else self._wrap(result)
+        if self.watch is not None:
+            self.watch.made(self, op, inputs)
         if self.requires_grad:
             self.versions = (*[value.version for value in inputs], self.version) if op.reads_values else ()
         else:  # nothing to differentiate: the result is a leaf
-            self.op, self.inputs = None, ()
+            self.op, self.inputs, self.versions = None, (), ()
 
     def _wrap(self, result: Any) -> Any:
+        """Make what a `compute` returned this node's value, where it is not an NDArray."""
         raise NotImplementedError
 
     def _realize_below(self) -> None:
@@ -179,14 +199,10 @@ class Value:
             check_unchanged(self)
         return self._array
 
-    @property
-    def cached_data(self) -> Any:
-        """The value; see `realize_cached_data`."""
-        return self.realize_cached_data()
-
-    @cached_data.setter
-    def cached_data(self, array: Any) -> None:
+    def _set_array(self, array: Any) -> None:
         self._array = array
+
+    cached_data = property(realize_cached_data, _set_array, doc="The value; see `realize_cached_data`.")
 
     @property
     def version(self) -> Any:
@@ -215,9 +231,10 @@ def is_foreign(value: object) -> bool:
 def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     """Make the error for an argument called `name` that should be a Tensor."""
     kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     twice = "the package was imported under two names, import it as `needle` only"
     return DTypeError(
-        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {kind.__module__}.{kind.__qualname__}; "
+        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {module}{kind.__qualname__}; "
         f"{twice if is_foreign(value) else 'wrap it in needle.Tensor'}"
     )
 
@@ -297,7 +314,7 @@ class Tensor(Value):
     [2.0, 2.0, 2.0]
     """
 
-    __slots__ = ("_grad", "_unread")
+    __slots__ = ()
 
     __array_priority__ = 1000  # NumPy leaves `numpy_array * tensor` to us
     _call: BackwardCall | None = None  # the backward call that made this gradient
@@ -317,8 +334,7 @@ class Tensor(Value):
 
     def _set(self, data: NDArray, requires_grad: bool) -> None:
         self.op, self.inputs, self.versions = None, (), ()
-        self._array, self.requires_grad, self._unread = data, requires_grad, False
-        self._grad: Tensor | None = None
+        self._array, self.requires_grad, self._grad, self._unread = data, requires_grad, None, False
 
     @staticmethod
     def make_const(data: NDArray | Tensor, requires_grad: bool = False) -> Tensor:
@@ -327,15 +343,8 @@ class Tensor(Value):
         tensor._set(data._array if isinstance(data, Tensor) else data, requires_grad)
         return tensor
 
-    @classmethod
-    def make_from_op(cls, op: Op, inputs: Sequence[Value]) -> Tensor:
-        """Make the node for `op` on `inputs`, and compute it (later, in LAZY_MODE)."""
-        node = super().make_from_op(op, inputs)
-        node._grad, node._unread = None, False
-        return node
-
     def _wrap(self, result: Any) -> NDArray:
-        return result if isinstance(result, NDArray) else _as_array(result, self)
+        return _as_array(result, self)
 
     # What it holds
 
@@ -345,15 +354,15 @@ class Tensor(Value):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._computed().shape
+        return self._computed().shape if self._array is None else self._array._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._computed().dtype
+        return self._computed().dtype if self._array is None else self._array._dtype
 
     @property
     def device(self) -> BackendDevice:
-        return self._computed().device
+        return self._computed().device if self._array is None else self._array._device
 
     @property
     def ndim(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +108,13 @@ def find_topo_sort(node_list: Iterable[Value], stop: Collection[Value] = ()) -> 
         while stack:
             node, inputs = stack[-1]
             for value in inputs:
-                if value not in seen:
-                    seen.add(value)
-                    stack.append((value, iter(() if value in stop else value.inputs)))
+                if value in seen:
+                    continue
+                seen.add(value)
+                if value.inputs and value not in stop:
+                    stack.append((value, iter(value.inputs)))
                     break
+                order.append(value)
             else:
                 order.append(node)
                 stack.pop()
@@ -137,13 +140,15 @@ def propagate(
         gradient = pending.pop(node, None)
         if gradient is None:
             continue
-        gradient = _hooked(node, gradient)
+        if node.hooks:
+            gradient = _hooked(node, gradient)
         visit(node, gradient)
         if node.op is None or node in stop:
             continue
         for value, part in zip(node.inputs, _input_gradients(node, gradient)):
             if part is not None and value.requires_grad:
-                pending[value] = pending[value] + part if value in pending else part
+                before = pending.get(value)
+                pending[value] = part if before is None else before + part
         if freed is not None:
             node.op, node.inputs = freed, ()
 
@@ -167,30 +172,43 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
     """Give what node's op says its inputs' gradients are, checked."""
     op = node.op
     assert op is not None
-    name = type(op).__name__
-    changed = [(value, name) for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
-    outer, state.changed = state.changed, (*state.changed, *changed)
-    try:
-        gradients = op.gradient_as_tuple(gradient, node)
-    finally:
-        state.changed = outer
+    differentiate = op.gradient_as_tuple if node.watch is None else node.watch.differentiate
+    changed = [value for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
+    if changed:
+        with _unreadable(changed, type(op).__name__):
+            gradients = differentiate(gradient, node)
+    else:
+        gradients = differentiate(gradient, node)
     if len(gradients) != len(node.inputs):
         raise GradientError(
-            f"{name}.gradient returned {len(gradients)} gradients for {len(node.inputs)} inputs; return one per input"
+            f"{type(op).__name__}.gradient returned {len(gradients)} gradients for {len(node.inputs)} inputs; "
+            "return one per input"
         )
     for index, (value, part) in enumerate(zip(node.inputs, gradients)):
-        if part is None:
-            continue
-        if not isinstance(part, value.kind):
-            raise GradientError(
-                f"{name}.gradient returned a {type(part).__name__} for input {index}; return a {value.kind.__name__}"
-            )
-        if not part.has_shape_of(value):
-            raise GradientError(
-                f"{name}.gradient returned shape {part.shape} for input {index} of shape {value.shape}; "
-                "a gradient has the shape of its input (sum over the axes that were broadcast)"
-            )
+        if part is not None and not (isinstance(part, value.kind) and part.has_shape_of(value)):
+            raise _misfit(node, index, part)
     return gradients
+
+
+@contextlib.contextmanager
+def _unreadable(changed: list[Value], reader: str) -> Iterator[None]:
+    """Let no gradient read these values, which were changed since `reader` did."""
+    outer, state.changed = state.changed, (*state.changed, *[(value, reader) for value in changed])
+    try:
+        yield
+    finally:
+        state.changed = outer
+
+
+def _misfit(node: Value, index: int, part: Any) -> GradientError:
+    """Make the error for a gradient that is not of its input's kind or shape."""
+    what, value = f"{type(node.op).__name__}.gradient returned", node.inputs[index]
+    if not isinstance(part, value.kind):
+        return GradientError(f"{what} a {type(part).__name__} for input {index}; return a {value.kind.__name__}")
+    return GradientError(
+        f"{what} shape {part.shape} for input {index} of shape {value.shape}; "
+        "a gradient has the shape of its input (sum over the axes that were broadcast)"
+    )
 
 
 def check_unchanged(value: Value) -> None:

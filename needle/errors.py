@@ -28,6 +28,10 @@ class GradientError(RuntimeError):
     """A gradient that cannot be computed, or one that an op returned wrongly."""
 
 
+class AnomalyError(FloatingPointError):
+    """A NaN or an infinity where `needle.detect_anomaly` looked for them."""
+
+
 class FileFormatError(ValueError):
     """A data file or checkpoint that is truncated, corrupt or of a foreign format."""
 

@@ -56,8 +56,11 @@ class Elementwise(StridedArray):
                 if isinstance(other, np.ndarray):
                     return self._binary(op, self._constant(other), rule=rule, out=out, swap=swap)
                 return NotImplemented
-            dtype = rule(op, a._dtype, number)
-            a, other, shape = a._cast(dtype), number, a._shape
+            dtype = a._dtype
+            if dtype.kind != "f":
+                dtype = rule(op, dtype, number)
+                a = a._cast(dtype)
+            other, shape = number, a._shape
             strides = like_strides(shape, (a,))
         result = self._allocate(shape, strides, dtype if out is None else out)
         kernel = getattr(self._device.kernels, op)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from needle.backend_ndarray.devices import BackendDevice
 from needle.backend_ndarray.dtypes import INT32, UINT8, DType, check_floating
 from needle.backend_ndarray.kernels import Axes, Pair
 from needle.backend_ndarray.layout import Shape, ordered_strides, reduced_shapes
@@ -190,12 +189,12 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: b
 
 
 def normalize(
-    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float
+    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float, relu: bool = False
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Give (x - mean) / sqrt(variance + eps) * weight + bias, the mean and the variance, over the (ascending) axes.
 
-    The variance is divided by the number of elements, and computed in a second pass. Without elements, nothing is
-    computed and the statistics are zeros.
+    With `relu`, the first is max(..., 0). The variance is divided by the number of elements, and computed in a second
+    pass. Without elements, nothing is computed and the statistics are zeros.
     """
     check_floating("normalize", "the input", x.dtype)
     _check_together("normalize", x, *[a for a in (weight, bias) if a is not None])
@@ -203,7 +202,7 @@ def normalize(
     kept, _ = reduced_shapes(x.shape, axes)
     mean, variance = _empty(kept, x), _empty(kept, x)
     if x.size:
-        x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, variance)
+        x.device.kernels.normalize(x, weight, bias, axes, eps, relu, out, mean, variance)
     else:
         mean.fill(0)
         variance.fill(0)
@@ -211,22 +210,51 @@ def normalize(
 
 
 def normalize_gradient(
-    d: NDArray, x: NDArray, weight: NDArray | None, mean: NDArray, inv_std: NDArray, axes: Axes
+    d: NDArray,
+    x: NDArray,
+    weight: NDArray | None,
+    mean: NDArray,
+    inv_std: NDArray,
+    axes: Axes,
+    y: NDArray | None = None,
 ) -> tuple[NDArray, ...]:
     """Give the gradients of `normalize` with respect to x and, where there is a weight, to weight and bias.
 
-    inv_std is 1 / sqrt(variance + eps).
+    inv_std is 1 / sqrt(variance + eps); y what was computed, if with `relu`.
     """
     out = _empty(x.shape, x)
     to_weight, to_bias = (None, None) if weight is None else (x._allocate(weight.shape), x._allocate(weight.shape))
     if x.size:
-        x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out, to_weight, to_bias)
+        x.device.kernels.normalize_gradient(d, x, y, weight, mean, inv_std, axes, out, to_weight, to_bias)
     if to_weight is None or to_bias is None:
         return (out,)
     if not x.size:
         to_weight.fill(0)
         to_bias.fill(0)
     return out, to_weight, to_bias
+
+
+# Cross entropy: a's rows along an axis, which has elements, and a label of int64, in range, for each.
+
+
+def cross_entropy(a: NDArray, labels: NDArray, axis: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Give -log_softmax(a) at the labels, and for `cross_entropy_gradient` max(a) and 1 / sum(exp(a - max(a)))."""
+    check_devices("cross_entropy", a, labels)
+    kept, _ = reduced_shapes(a.shape, (axis,))
+    losses, largest, inverse = a._allocate(kept), a._allocate(kept), a._allocate(kept)
+    a.device.kernels.cross_entropy(a, labels.reshape(kept), axis, losses, largest, inverse)
+    return losses.reshape(labels.shape), largest, inverse
+
+
+def cross_entropy_gradient(
+    d: NDArray, a: NDArray, labels: NDArray, largest: NDArray, inverse: NDArray, axis: int
+) -> NDArray:
+    """Give d * (softmax(a) - 1 at the labels)."""
+    _check_together("cross_entropy_gradient", a, d)
+    out = _empty(a.shape, a)
+    kept = largest.shape
+    a.device.kernels.cross_entropy_gradient(d.reshape(kept), a, labels.reshape(kept), largest, inverse, axis, out)
+    return out
 
 
 # Optimizer steps, in place. Parameters, gradients and states are sequences of one length.
@@ -277,18 +305,21 @@ def _by_device(
     op: str, params: Sequence[NDArray], grads: Sequence[NDArray], *states: Sequence[NDArray]
 ) -> Iterator[tuple[Any, list[list[NDArray]]]]:
     """For each device, its kernels and the arrays that are there, checked; what is written to is marked."""
-    by_device: dict[BackendDevice, list[tuple[NDArray, ...]]] = {}
-    for arrays in zip(params, grads, *states):
+    rows = list(zip(params, grads, *states))
+    for arrays in rows:
         p = arrays[0]
         for a in arrays:  # a model has hundreds of these: equal things are mostly one object
             if a._dtype is not p._dtype or a._device is not p._device or a._shape != p._shape:
                 _check_alike(op, arrays)
-        by_device.setdefault(p._device, []).append(arrays)
-    for device, rows in by_device.items():
-        yield device.kernels, [list(column) for column in zip(*rows)]
-        for param, _, *state in rows:
-            for written in (param, *state):
-                written._mark_written()
+    while rows:
+        device = rows[0][0]._device
+        here, rows = [r for r in rows if r[0]._device is device], [r for r in rows if r[0]._device is not device]
+        columns = [list(column) for column in zip(*here)]
+        yield device.kernels, columns
+        for index, column in enumerate(columns):
+            if index != 1:  # the gradients, which are read only
+                for written in column:
+                    written._mark_written()
 
 
 def _check_alike(op: str, arrays: tuple[NDArray, ...]) -> None:

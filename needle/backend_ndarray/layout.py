@@ -182,7 +182,8 @@ def normalize_axis(axis: int, ndim: int, op: str) -> int:
 def _checked_axes(axes: tuple[int, ...], ndim: int, op: str) -> tuple[int, ...]:
     for axis in axes:
         if not -ndim <= axis < ndim:
-            raise ShapeError(f"{op}: axis {axis} is out of range for {ndim} dimensions")
+            remedy = f"choose one from {-ndim} to {ndim - 1}" if ndim else "there is no axis to choose"
+            raise ShapeError(f"{op}: axis {axis} is out of range for {ndim} dimensions; {remedy}")
     result = tuple([axis % ndim for axis in axes])
     if len(set(result)) != len(result):
         raise ShapeError(f"{op}: axes {axes} name an axis of {ndim} dimensions twice")

@@ -48,7 +48,7 @@ def fraction(op: str, name: str, value: Any) -> Number:
     return result
 
 
-def tensor(op: str, value: Any, name: str = "argument") -> Tensor:
+def tensor(op: str, value: Any, name: str = "the argument") -> Tensor:
     """Give `value` back if it is a Tensor, else raise."""
     if not isinstance(value, Tensor):
         raise not_a_tensor(op, name, value)
@@ -104,9 +104,11 @@ def operands(op: str, a: Any, b: Any) -> tuple[Tensor, ...]:
     """Bring the two operands of an elementwise op together: constants made, dtypes promoted, shapes broadcast."""
     if not isinstance(a, Tensor):
         a = constant(op, a, tensor(op, b, "one operand"))
-    else:
+    elif not isinstance(b, Tensor):
         b = constant(op, b, a)
-    return broadcast(op, *promote(a, b))
+    if a.dtype is not b.dtype:
+        a, b = promote(a, b)
+    return (a, b) if a.shape == b.shape else broadcast(op, a, b)
 
 
 def integer(op: str, name: str, value: Any, least: int) -> int:

@@ -17,6 +17,8 @@ from needle.ops.selection import masked_fill
 class EWiseAdd(TensorOp):
     """a + b."""
 
+    reads_values = False
+
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a + b
 
@@ -36,6 +38,8 @@ def add(a: Any, b: Any) -> Tensor:
 
 class AddScalar(TensorOp):
     """a + scalar."""
+
+    reads_values = False
 
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
@@ -59,6 +63,8 @@ def add_scalar(a: Tensor, scalar: float) -> Tensor:
 
 class EWiseSub(TensorOp):
     """a - b."""
+
+    reads_values = False
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a - b
@@ -100,6 +106,8 @@ def multiply(a: Any, b: Any) -> Tensor:
 
 class MulScalar(TensorOp):
     """a * scalar."""
+
+    reads_values = False
 
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
@@ -144,6 +152,8 @@ def divide(a: Any, b: Any) -> Tensor:
 
 class DivScalar(TensorOp):
     """a / scalar."""
+
+    reads_values = False
 
     def __init__(self, scalar: float) -> None:
         self.scalar = scalar
@@ -224,6 +234,8 @@ def power_scalar(a: Tensor, scalar: float) -> Tensor:
 
 class Negate(TensorOp):
     """-a."""
+
+    reads_values = False
 
     def compute(self, a: NDArray) -> NDArray:
         return -a

@@ -10,7 +10,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray.dtypes import as_ndarray, ids_below, whole_numbers
 from needle.backend_ndarray.layout import normalize_axis
-from needle.errors import DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, ShapeError
 from needle.ops.arguments import tensor
 
 
@@ -62,11 +62,16 @@ def _plain(op: str, item: Any) -> Any:
     return array.copy() if array.dtype.kind == "b" else whole_numbers(op, "indices", array)
 
 
-def _indices(op: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _indices(op: str, values: Any, shape: tuple[int, ...], axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give the indices along an axis as whole numbers in range, or raise."""
     array = as_ndarray(op, values)
     if array.dtype.kind == "b":
         raise DTypeError(f"{op}: indices must be whole numbers, not bools; index with a[mask] instead")
-    return whole_numbers(op, "indices", array)
+    array = whole_numbers(op, "indices", array)
+    astray = array[(array < -shape[axis]) | (array >= shape[axis])]
+    if astray.size:
+        raise BoundsError(f"{op}: index {astray[0]} is out of range for axis {axis} of shape {shape}")
+    return array
 
 
 def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
@@ -81,7 +86,7 @@ def take(a: Tensor, indices: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         a, axis = tensor("take", a).reshape(-1), 0
     axis = normalize_axis(axis, tensor("take", a).ndim, "take")
-    return GetItem((*[slice(None)] * axis, _indices("take", indices)))(a)
+    return GetItem((*[slice(None)] * axis, _indices("take", indices, a.shape, axis)))(a)
 
 
 def embedding(weight: Tensor, ids: Any) -> Tensor:
@@ -110,7 +115,7 @@ def gather(a: Tensor, axis: int, indices: Any) -> Tensor:
     [[2.0], [3.0]]
     """
     axis = normalize_axis(axis, tensor("gather", a).ndim, "gather")
-    places = _indices("gather", indices)
+    places = _indices("gather", indices, a.shape, axis)
     others = [n for other, n in enumerate(a.shape) if other != axis]
     if places.ndim != a.ndim or any(m > n for m, n in zip(np.delete(places.shape, axis), others, strict=True)):
         raise ShapeError(

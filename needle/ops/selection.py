@@ -6,7 +6,8 @@ from typing import Any
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.errors import GradientError
+from needle.backend_ndarray.layout import broadcast_shapes
+from needle.errors import GradientError, ShapeError
 from needle.ops.arguments import broadcast, constant, number, operands, tensor
 from needle.ops.comparison import equal, less, not_equal
 
@@ -50,7 +51,10 @@ def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
     [[1.0, 2.0], [-1.0, -1.0]]
     """
     mask = _condition("masked_fill", mask, tensor("masked_fill", a))
-    mask = mask if mask.shape == a.shape else mask.broadcast_to(a.shape)
+    if mask.shape != a.shape:
+        if broadcast_shapes("masked_fill", mask.shape, a.shape) != a.shape:
+            raise ShapeError(f"masked_fill: the mask of shape {mask.shape} is larger than the tensor, {a.shape}")
+        mask = mask.broadcast_to(a.shape)
     return MaskedFill(mask.realize_cached_data(), number("masked_fill", "value", value))(a)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from needle.autograd import NDArray, Tensor, TensorTuple, is_foreign
 from needle.backend_ndarray.dtypes import as_number
+from needle.errors import DTypeError, OptionError
 from needle.ops import cast, comparison, elementwise, indexing, linalg, reduce, selection, shape, transfer, tuples
 from needle.ops.activation import relu, sigmoid, tanh
 from needle.ops.arguments import constant, promote
@@ -18,10 +19,12 @@ def _operator(scalar_op: Callable[..., Tensor], tensor_op: Callable[..., Tensor]
     """Make an operator: with a number, `scalar_op`; with a Tensor or an array, `tensor_op`; else not ours."""
 
     def operator(a: Tensor, b: Any) -> Any:
+        if isinstance(b, Tensor):
+            return tensor_op(a, b)
         number = as_number(b)
         if number is not None:
             return scalar_op(a, number)
-        ours = isinstance(b, (Tensor, NDArray, np.ndarray, list)) or is_foreign(b)  # the op's error names a foreign one
+        ours = isinstance(b, (NDArray, np.ndarray, list)) or is_foreign(b)  # the op's error names a foreign one
         return tensor_op(a, b) if ours else NotImplemented
 
     return operator
@@ -58,6 +61,34 @@ def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return method
 
 
+def _reduction(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Make a method that takes NumPy's name `axis` for its axes too, as numpy.sum(x, axis=0) calls it."""
+    name = function.__name__.lstrip("_")
+
+    def method(
+        a: Tensor,
+        axes: Any = None,
+        keepdims: bool = False,
+        *,
+        axis: Any = None,
+        dtype: None = None,
+        out: None = None,
+        **settings: Any,
+    ) -> Tensor:
+        if dtype is not None or out is not None:
+            raise DTypeError(f"{name}: a Tensor takes no dtype and no out; use astype, or assign the result")
+        if axes is not None and axis is not None:
+            raise OptionError(f"{name}: axes={axes} and axis={axis} are two names of one argument; give one")
+        return function(a, axis if axes is None else axes, keepdims, **settings)
+
+    return method
+
+
+def _var(a: Tensor, axes: Any, keepdims: bool, correction: int = 0, ddof: int | None = None) -> Tensor:
+    """Take the variance; `ddof` is NumPy's name for the correction."""
+    return reduce.var(a, axes, keepdims, correction if ddof is None else ddof)
+
+
 METHODS: dict[str, Any] = {
     "__add__": _operator(elementwise.add_scalar, elementwise.add),
     "__radd__": _operator(elementwise.add_scalar, elementwise.add),
@@ -88,11 +119,11 @@ METHODS: dict[str, Any] = {
     "relu": relu,
     "sigmoid": sigmoid,
     "tanh": tanh,
-    "sum": reduce.summation,
-    "mean": reduce.mean,
-    "var": reduce.var,
-    "max": reduce.max,
-    "min": reduce.min,
+    "sum": _reduction(reduce.summation),
+    "mean": _reduction(reduce.mean),
+    "var": _reduction(_var),
+    "max": _reduction(reduce.max),
+    "min": _reduction(reduce.min),
     "argmax": reduce.argmax,
     "cumsum": reduce.cumsum,
     "reshape": _with_shape(shape.reshape),

@@ -17,6 +17,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
 
     Gradients are never scaled up. Parameters without a gradient are passed over; one that is listed twice counts once.
     Where the norm is not finite (a gradient holds NaN or inf) nothing is scaled: look at the result before stepping.
+    It is summed in float64: float32 gradients of any size have a norm, to 12 digits.
 
     Returns:
         The norm before scaling.

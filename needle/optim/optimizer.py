@@ -140,7 +140,7 @@ class Optimizer:
         self._check_devices()
         self.t += 1
         for group in self.param_groups:
-            ready = [(p, p.grad) for p in group["params"] if p.requires_grad and p.grad is not None]
+            ready = [(p, grad) for p in group["params"] if p.requires_grad and (grad := p.grad) is not None]
             for p, _ in ready:
                 _unshare(p)
             if ready:
@@ -150,7 +150,7 @@ class Optimizer:
     def _check_devices(self) -> None:
         for arrays in self._states().values():
             for p, array in arrays.items():
-                if array.device != p.device:
+                if array.device is not p.device and array.device != p.device:
                     raise DeviceError(
                         f"{self._name}: its state is on {array.device}, the parameters on {p.device}; "
                         "make the optimizer after moving, or load its state_dict again"
@@ -243,6 +243,8 @@ class Optimizer:
 def _unshare(p: Tensor) -> None:
     """Copy p's array where it is a broadcast one, whose elements lie in the same memory."""
     array = p.cached_data
+    if 0 not in array.strides:
+        return
     if any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True)):
         p.cached_data = array.compact()
 

@@ -154,3 +154,11 @@ def test_matmul_errors(array):
     for x, y in (((2, 3), (4, 5)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 2, 3), (3, 3, 4))):
         with pytest.raises(ShapeError, match=r"^matmul: shapes"):
             array(np.ones(x)) @ array(np.ones(y))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_cumulative_sums_are_rounded_once(device, axis):
+    a = np.ones((20, 20), "float32")
+    a[0], a[:, 0] = 2**24, 2**24  # which float32 cannot add a single 1 to
+    found = nd.array(a, device=device).cumsum(axis).numpy()
+    np.testing.assert_array_equal(found, a.cumsum(axis, dtype="float64").astype("float32"))

@@ -1,4 +1,4 @@
-"""INTERFACE.md, "apps", less the language-model parts."""
+"""INTERFACE.md, "apps"."""
 
 import gzip
 import importlib
@@ -138,6 +138,32 @@ def defaults(function):
         ),
         (simple_ml.evaluate_cifar10, {"loss_fn": nn.SoftmaxLoss}),
         (simple_ml.epoch_general_cifar10, {"opt": None}),
+        (
+            simple_ml.epoch_general_ptb,
+            {"seq_len": 40, "opt": None, "clip": None, "device": None, "dtype": "float32"},
+        ),
+        (
+            simple_ml.train_ptb,
+            {
+                "seq_len": 40,
+                "n_epochs": 1,
+                "optimizer": ndl.optim.SGD,
+                "lr": 4.0,
+                "weight_decay": 0.0,
+                "loss_fn": nn.SoftmaxLoss,
+                "clip": None,
+                "device": None,
+                "dtype": "float32",
+            },
+        ),
+        (
+            simple_ml.evaluate_ptb,
+            {"seq_len": 40, "loss_fn": nn.SoftmaxLoss, "device": None, "dtype": "float32"},
+        ),
+        (
+            models.LanguageModel,
+            {"num_layers": 1, "seq_model": "rnn", "seq_len": 40, "device": None, "dtype": "float32"},
+        ),
         (mlp_resnet.ResidualBlock, {"norm": nn.BatchNorm1d, "drop_prob": 0.1}),
         (
             mlp_resnet.MLPResNet,
@@ -191,6 +217,18 @@ def test_mlp_resnet_epoch(tmp_path):
     assert model.training is True
 
 
+def test_batches_are_brought_to_the_device_of_the_model(device):
+    """Loaders of the course know no device; theirs is the default one."""
+    loader = DataLoader(images_and_labels(10), batch_size=4)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10, device=device))
+    assert len(simple_ml.train_cifar10(model, loader)) == len(simple_ml.evaluate_cifar10(model, loader)) == 2
+    loader = DataLoader(images_and_labels(10, (28, 28, 1)), batch_size=4)
+    model = nn.Linear(784, 10, device=device)
+    assert len(mlp_resnet.epoch(loader, model, ndl.optim.Adam(model.parameters()))) == 2
+    language = language_model("lstm", device)
+    assert len(simple_ml.train_ptb(language, text_of(None), seq_len=5)) == 2
+
+
 def test_train_mnist(tmp_path):
     write_idx(tmp_path, "train", 40)
     write_idx(tmp_path, "t10k", 20)
@@ -219,6 +257,124 @@ def test_resnet9(device):
     assert model(ndl.Tensor(np.zeros((2, 3, 32, 32)), device=device)).shape == (2, 10)
 
 
-def test_course_import_path():
-    by_path = importlib.import_module("models")  # `apps/` is on the path, as the course has it
-    assert by_path.ResNet9.__name__ == "ResNet9"
+SEQUENCE_MODELS = ["rnn", "lstm", "transformer"]
+
+
+def language_model(kind, device, dtype="float32", words=12, layers=2):
+    return models.LanguageModel(6, words, 8, layers, kind, seq_len=5, device=device, dtype=dtype)
+
+
+@pytest.mark.parametrize("kind", SEQUENCE_MODELS)
+def test_language_model(kind, device, dtype):
+    np.random.seed(3)
+    model = language_model(kind, device, dtype)
+    np.random.seed(3)
+    layer = {"rnn": nn.RNN, "lstm": nn.LSTM, "transformer": nn.Transformer}[kind]
+    length = {"sequence_len": 5} if kind == "transformer" else {}
+    settings = {"device": device, "dtype": dtype}
+    embedding = nn.Embedding(12, 6, **settings)
+    sequence = layer(6, 8, 2, **length, **settings)
+    linear = nn.Linear(6 if kind == "transformer" else 8, 12, **settings)
+    own = [parameter.numpy().tobytes() for parameter in model.parameters()]
+    assert own == [p.numpy().tobytes() for part in (embedding, sequence, linear) for p in part.parameters()]
+    x = ndl.Tensor(np.random.randint(0, 12, (5, 3)), device=device, dtype="float32")
+    for h in (None, model(x)[1]):
+        logits, state = model(x, h)
+        features, expected = sequence(embedding(x), h)
+        assert (logits.shape, logits.dtype, logits.device) == ((15, 12), dtype, device)
+        assert_close(logits, linear(features.reshape((15, features.shape[2]))).numpy())
+        parts, wanted = (state, expected) if kind == "lstm" else ([state], [expected])
+        assert len(parts) == len(wanted)
+        for part, other in zip(parts, wanted, strict=True):
+            assert_close(part, other.numpy())
+
+
+def text_of(device, rows=24, columns=4):
+    return ndl.data.batchify(list(np.random.randint(0, 12, rows * columns)), columns, device=device, dtype="float32")
+
+
+@pytest.mark.parametrize("kind", SEQUENCE_MODELS)
+def test_ptb_evaluation_averages_over_words_and_carries_the_state(kind, device):
+    data, model = text_of(device), language_model(kind, device)
+    np.random.seed(99)
+    accuracy, loss = simple_ml.evaluate_ptb(model, data, seq_len=5, device=device)
+    drawn = np.random.rand()
+    np.random.seed(4)
+    assert drawn == np.random.rand(), "seeded with 4, and nothing else drawn"
+    assert model.training is False
+    state, correct, total = None, 0, 0.0
+    for i in range(0, 23, 5):  # the last piece is shorter
+        x, y = ndl.data.get_batch(data, i, 5, device=device)
+        logits, state = model(x, state)
+        correct += (logits.numpy().argmax(1) == y.numpy()).sum()
+        total += nn.SoftmaxLoss()(logits, y).item() * len(y)
+    assert accuracy == correct / (23 * 4)
+    assert_close(float(loss), total / (23 * 4), rtol=1e-5)
+    assert (accuracy, loss) == simple_ml.epoch_general_ptb(data, model, 5, nn.SoftmaxLoss(), device=device)
+
+
+@pytest.mark.parametrize("kind", SEQUENCE_MODELS)
+@pytest.mark.parametrize("clip", [None, 0.1])
+def test_ptb_training_is_truncated_at_the_pieces(kind, clip, device):
+    data = text_of(device)
+    np.random.seed(0)
+    model = language_model(kind, device, "float64")
+    np.random.seed(0)
+    twin = language_model(kind, device, "float64")
+    options = {"seq_len": 5, "clip": clip, "device": device, "dtype": "float64"}
+    accuracy, loss = simple_ml.train_ptb(model, data, n_epochs=2, lr=1.0, weight_decay=0.01, **options)
+    assert model.training is True
+    opt = ndl.optim.SGD(twin.parameters(), lr=1.0, weight_decay=0.01)
+    for _ in range(2):
+        np.random.seed(4)
+        state, correct, total = None, 0, 0.0
+        for i in range(0, 23, 5):
+            x, y = ndl.data.get_batch(data, i, 5, device=device, dtype="float64")
+            logits, state = twin(x, state)
+            state = tuple(part.detach() for part in state) if kind == "lstm" else state.detach()
+            step_loss = nn.SoftmaxLoss()(logits, y)
+            opt.reset_grad()
+            step_loss.backward()
+            if clip:
+                opt.clip_grad_norm(clip)
+            opt.step()
+            correct += (logits.numpy().argmax(1) == y.numpy()).sum()
+            total += step_loss.item() * len(y)
+    for parameter, expected in zip(model.parameters(), twin.parameters(), strict=True):
+        assert_close(parameter, expected.numpy())
+    assert accuracy == correct / (23 * 4)
+    assert_close(float(loss), total / (23 * 4))
+
+
+@pytest.mark.parametrize("kind", SEQUENCE_MODELS)
+def test_language_model_training_as_the_course_runs_it(kind, tmp_path, device):
+    line = "one fish two fish red fish blue fish\n"
+    for name in ("train.txt", "test.txt"):
+        (tmp_path / name).write_text(line * 40)
+    corpus = ndl.data.Corpus(str(tmp_path), max_lines=30)
+    data = ndl.data.batchify(corpus.train, batch_size=8, device=device, dtype="float32")
+    np.random.seed(0)
+    model = models.LanguageModel(
+        30, len(corpus.dictionary), hidden_size=10, num_layers=2, seq_model=kind, seq_len=10, device=device
+    )
+    before = simple_ml.evaluate_ptb(model, data, seq_len=10, device=device)
+    settings = {"optimizer": ndl.optim.Adam, "lr": 0.01} if kind == "transformer" else {"lr": 1.0}
+    trained = simple_ml.train_ptb(model, data, seq_len=10, n_epochs=8, device=device, clip=0.25, **settings)
+    after = simple_ml.evaluate_ptb(model, data, seq_len=10, device=device)
+    assert len(trained) == 2
+    assert after[1] < trained[1] < before[1]
+
+
+def test_an_unknown_sequence_model_is_named():
+    with pytest.raises(
+        ndl.OptionError, match="LanguageModel: seq_model must be one of rnn, lstm, transformer, got 'x'"
+    ):
+        models.LanguageModel(2, 3, 4, seq_model="x")
+
+
+@pytest.mark.parametrize("name", ["models", "simple_ml", "mlp_resnet"])
+def test_course_import_path(name):
+    by_path, by_package = importlib.import_module(name), importlib.import_module(f"apps.{name}")
+    own = [key for key, value in vars(by_path).items() if getattr(value, "__module__", "") == name]
+    assert own
+    assert own == [key for key, value in vars(by_package).items() if getattr(value, "__module__", "") == f"apps.{name}"]

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import needle as ndl
+from apps import models, simple_ml
 from needle import autograd, nn, ops
 from needle import backend_ndarray as nd
+from needle.data import NDArrayDataset
 from needle.errors import GradientError
 from tests.tolerances import assert_close
 
@@ -349,6 +351,58 @@ def test_lazy_mode_gives_the_same_bits(tensor):
         assert node.numpy().tolist() == [1]
     finally:
         autograd.LAZY_MODE = False
+
+
+def test_lazy_mode_defers_until_realized(monkeypatch):
+    class Noted(ndl.TensorOp):
+        def compute(self, a):
+            computed.append(a)
+            return a + 1
+
+    computed: list[nd.NDArray] = []
+    monkeypatch.setattr(autograd, "LAZY_MODE", True)
+    y = Noted()(ops.exp(Noted()(ndl.Tensor([1.0]))))
+    assert not computed
+    assert isinstance(y.realize_cached_data(), nd.NDArray)
+    assert len(computed) == 2
+    assert y.realize_cached_data() is y.cached_data
+    assert len(computed) == 2
+
+
+def trained_cnn(device):
+    data = ndl.data.Digits(train=True)
+    loader = ndl.data.DataLoader(NDArrayDataset(*data[:60]), 20, shuffle=True, device=device)
+    model = nn.Sequential(
+        nn.Conv(1, 4, 3, device=device), nn.BatchNorm2d(4, device=device), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Dropout(0.3), nn.Flatten(), nn.Linear(64, 10, device=device),
+    )  # fmt: skip
+    simple_ml.train_cifar10(model, loader, n_epochs=2)
+    return model
+
+
+def trained_language_model(kind):
+    def trained(device):
+        text = ndl.data.batchify(list(np.random.randint(0, 12, 100)), 4)
+        model = models.LanguageModel(6, 12, 8, 2, kind, seq_len=5, device=device)
+        simple_ml.train_ptb(model, text, seq_len=5, n_epochs=2, clip=0.25, device=device)
+        return model
+
+    return trained
+
+
+@pytest.mark.parametrize(
+    "trained",
+    [trained_cnn, *map(trained_language_model, ("rnn", "lstm", "transformer"))],
+    ids=["cnn", "rnn", "lstm", "transformer"],
+)
+def test_training_lazily_gives_the_same_weights(trained, device, monkeypatch):
+    def weights():
+        np.random.seed(0)
+        return {name: array.tobytes() for name, array in trained(device).state_dict().items()}
+
+    eager = weights()
+    monkeypatch.setattr(autograd, "LAZY_MODE", True)
+    assert weights() == eager
 
 
 def test_tensor_counter(tensor):

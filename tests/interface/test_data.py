@@ -1,4 +1,4 @@
-"""INTERFACE.md, "data", less Corpus, Dictionary and batches of text."""
+"""INTERFACE.md, "data"."""
 
 import gzip
 import pickle
@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 
 import needle as ndl
+from needle import backend_ndarray as nd
 from needle.data import (
     CIFAR10Dataset,
+    Corpus,
     DataLoader,
     Dataset,
+    Dictionary,
     MNISTDataset,
     NDArrayDataset,
     RandomCrop,
     RandomFlipHorizontal,
+    batchify,
+    get_batch,
 )  # fmt: skip
 
 
@@ -175,3 +180,95 @@ def test_cifar10_transforms_see_height_width_channels(cifar_folder):
     assert seen == [(32, 32, 3)]
     x, _ = next(iter(DataLoader(data, batch_size=3)))
     assert x.shape == (3, 3, 32, 32)
+
+
+def test_a_sample_of_cifar10_as_the_course_checks_it(cifar_folder, device):
+    data = CIFAR10Dataset(str(cifar_folder), train=True)
+    sample = data[np.random.randint(len(data))]
+    assert isinstance(sample, tuple)
+    assert isinstance(sample[0], np.ndarray)
+    x, y = next(iter(DataLoader(data, 15, device=device)))
+    assert isinstance(x, ndl.Tensor)
+    assert isinstance(y, ndl.Tensor)
+    assert isinstance(x.cached_data, nd.NDArray)
+    assert (x.shape, x.dtype, x.device) == ((15, 3, 32, 32), "float32", device)
+
+
+def test_draws_of_transforms_are_in_item_order_also_when_reading_ahead():
+    images = NDArrayDataset(np.random.rand(9, 4, 4, 1), np.arange(9))
+    images.transforms = [RandomCrop(2), RandomFlipHorizontal()]
+
+    def epoch(prefetch):
+        np.random.seed(1)
+        return [x.numpy().tobytes() for x, _ in DataLoader(images, 2, shuffle=True, prefetch=prefetch)]
+
+    np.random.seed(1)
+    order = np.random.permutation(9)
+    crop, flip = RandomCrop(2), RandomFlipHorizontal()
+    expected = [np.stack([flip(crop(images.arrays[0][i])) for i in order[k : k + 2]]) for k in range(0, 9, 2)]
+    assert epoch(0) == epoch(3) == [batch.astype("float32").tobytes() for batch in expected]
+
+
+def test_names():
+    for name in (
+        "Dataset", "DataLoader", "RandomFlipHorizontal", "RandomCrop", "MNISTDataset", "CIFAR10Dataset",
+        "NDArrayDataset", "Dictionary", "Corpus", "batchify", "get_batch",
+    ):  # fmt: skip
+        assert getattr(ndl.data, name).__name__ == name
+    for name in ("MNISTDataset", "CIFAR10Dataset", "Dictionary", "Corpus", "batchify", "get_batch"):
+        assert getattr(ndl.data.datasets, name) is getattr(ndl.data, name)
+
+
+def test_dictionary():
+    dictionary = Dictionary()
+    assert [dictionary.add_word(word) for word in ("to", "be", "to")] == [0, 1, 0]
+    assert (dictionary.word2idx, dictionary.idx2word, len(dictionary)) == ({"to": 0, "be": 1}, ["to", "be"], 2)
+
+
+@pytest.fixture
+def text_folder(tmp_path):
+    words = [f"w{i}" for i in range(40)]
+    for name, count in (("train.txt", 60), ("test.txt", 30)):
+        lines = [" ".join(np.random.choice(words, 9)) for _ in range(count)]
+        (tmp_path / name).write_text("".join(f" {line} \n" for line in lines))
+    return tmp_path
+
+
+def test_corpus(text_folder):
+    corpus = Corpus(str(text_folder))
+    for name in ("train", "test"):
+        ids, lines = getattr(corpus, name), (text_folder / f"{name}.txt").read_text().splitlines()
+        assert type(ids) is list
+        assert type(ids[0]) is int
+        assert [corpus.dictionary.idx2word[i] for i in ids] == " ".join(f"{line} <eos>" for line in lines).split()
+    assert len(corpus.dictionary) == 41
+    few = Corpus(str(text_folder), max_lines=20)
+    assert (len(few.train), len(few.test)) == (200, 200)
+    assert few.train == corpus.train[:200]
+
+
+def test_batchify():
+    data = list(np.random.randint(0, 9, 103))
+    batches = batchify(data, 10, device=ndl.default_device(), dtype="float32")
+    assert type(batches) is np.ndarray
+    assert batches.dtype == "float32"
+    assert (batches == np.array(data[:100]).reshape(10, 10).T).all()
+
+
+@pytest.mark.parametrize("batch_size", [1, 15])
+@pytest.mark.parametrize("bptt", [3, 32])
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_get_batch_as_the_course_checks_it(text_folder, batch_size, bptt, part, device):
+    corpus = Corpus(str(text_folder))
+    data = batchify(getattr(corpus, part), batch_size, device=device, dtype="float32")
+    for i in (0, len(data) // 2, len(data) - 2):
+        x, y = get_batch(data, i, bptt, device=device)
+        n = min(bptt, len(data) - 1 - i)
+        assert (x.shape, y.shape) == ((n, batch_size), (n * batch_size,))
+        assert (x.numpy() == data[i : i + n]).all()
+        assert (y.numpy() == data[i + 1 : i + 1 + n].flatten()).all()
+        for tensor in (x, y):
+            assert isinstance(tensor, ndl.Tensor)
+            assert isinstance(tensor.cached_data, nd.NDArray)
+            assert (tensor.dtype, tensor.device) == ("float32", device)
+    assert get_batch(data, 0, 2, device, "float64")[0].dtype == "float64"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from needle import backend_selection
 from needle.errors import DeviceError
 from tests.devices import DEVICES
 from tests.tolerances import assert_close
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("module", [ndl, nd, backend_selection], ids=["needle", "nd", "backend_selection"])
@@ -88,7 +91,8 @@ def test_handle(array):
 
 
 def in_new_process(code, **environment):
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env=os.environ | environment)
+    command = [sys.executable, "-W", "error", "-c", code]
+    subprocess.run(command, check=True, cwd=ROOT, env=os.environ | environment)
 
 
 def test_np_backend_keeps_what_comes_in():
@@ -116,12 +120,60 @@ def test_nd_backend_makes_float32():
     assert ndl.Tensor(np.arange(3), dtype="int64").dtype == "int64"
 
 
-def test_set_default_dtype():
-    ndl.set_default_dtype("float64")
+@pytest.mark.parametrize("dtype", ["float64", np.float64, np.dtype("float64")])
+def test_set_default_dtype(device, dtype):
+    ndl.set_default_dtype(dtype)
     try:
-        assert ndl.Tensor([1]).dtype == ndl.default_dtype() == "float64"
+        for made in (
+            ndl.Tensor([1], device=device), ndl.Tensor(np.arange(2), device=device), nd.array(1.0, device=device),
+            nd.NDArray([True], device=device), nd.empty((1,), device=device), nd.full((1,), 1, device=device),
+            device.rand(1), device.randn(1), device.zeros(1), device.ones(1), device.one_hot(2, 1),
+        ):  # fmt: skip
+            assert made.dtype == ndl.default_dtype() == "float64"
+        assert ndl.Tensor([1], device=device, dtype="float32").dtype == "float32"
+        assert ndl.nn.Linear(2, 3, device=device).weight.dtype == "float32", "layers name theirs"
     finally:
         ndl.set_default_dtype("float32")
+
+
+def test_np_backend_trains_with_numpy_functions_in_ops():
+    """Course code of the first assignments: its ops compute with NumPy, and everything is float64."""
+    in_new_process(
+        """
+import numpy, numpy as np, needle as ndl
+from apps import simple_ml
+
+class Log(ndl.TensorOp):
+    def compute(self, a):
+        return numpy.log(a)
+    def gradient(self, out_grad, node):
+        return out_grad / node.inputs[0]
+
+class MatMul(ndl.TensorOp):
+    def compute(self, a, b):
+        return numpy.matmul(a, b)
+    def gradient(self, out_grad, node):
+        a, b = node.inputs
+        return MatMul()(out_grad, b.transpose()), MatMul()(a.transpose(), out_grad)
+
+x, w = ndl.Tensor(np.random.rand(3, 4) + 1), ndl.Tensor(np.random.rand(4, 2) + 1)
+y = Log()(MatMul()(x, w)).sum()
+y.backward()
+upstream = 1 / (x.numpy() @ w.numpy())
+np.testing.assert_allclose(x.grad.numpy(), upstream @ w.numpy().T, rtol=1e-14)
+np.testing.assert_allclose(w.grad.numpy(), x.numpy().T @ upstream, rtol=1e-14)
+
+images, labels = np.random.randn(50, 5), np.random.randint(3, size=50)
+weights = ndl.Tensor(np.random.randn(5, 10)), ndl.Tensor(np.random.randn(10, 3))
+losses = []
+for epoch in range(20):
+    weights = simple_ml.nn_epoch(images, labels, *weights, lr=0.1, batch=25)
+    losses.append(simple_ml.loss_err(ndl.relu(ndl.Tensor(images) @ weights[0]) @ weights[1], labels)[0])
+assert losses[-1] < 0.5 * losses[0]
+assert {w.dtype.name for w in weights} == {"float64"} and {w.device for w in weights} == {ndl.cpu_numpy()}
+""",
+        NEEDLE_BACKEND="np",
+    )
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=repr)

@@ -53,7 +53,7 @@ def make_copy() -> None:
     """Copy what the tests need, and build it."""
     TREE.mkdir(parents=True, exist_ok=True)
     ignore = shutil.ignore_patterns("*.so", "__pycache__")
-    for name in ("needle", "apps", "tests", "docs"):
+    for name in ("needle", "apps", "tests"):
         shutil.copytree(ROOT / name, TREE / name, ignore=ignore, dirs_exist_ok=True)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy2(ROOT / name, TREE)

@@ -239,6 +239,117 @@ REFERENCE = [
     ),
 ]
 
-NATIVE: list[Fault] = []
+CPU = f"{KERNELS}/cpu"
+LAYERS = "tests/backend_ndarray/test_native_layers.py tests/backend_ndarray/test_native_products.py tests/ops"
+MATH = "tests/backend_ndarray/test_native_math.py"
+
+NATIVE = [
+    Fault(
+        "forward: the first row of the padding is a pixel",
+        f"{CPU}/conv_axis.cc",
+        "if (at >= 0 && at < input) taps.push_back({k, at});",
+        "if (at >= -1 && at < input) taps.push_back({k, at < 0 ? 0 : at});",
+        LAYERS,
+    ),
+    Fault(
+        "input gradient: bottom row lost to the stride",
+        f"{CPU}/conv_axis.cc",
+        "at / stride < output) taps.push_back",
+        "at / stride < output - (stride > 1)) taps.push_back",
+        LAYERS,
+    ),
+    Fault(
+        "input gradient: dilation ignored",
+        f"{CPU}/conv_axis.cc",
+        "const int64_t at = i + padding - k * dilation;",
+        "const int64_t at = i + padding - k;",
+        LAYERS,
+    ),
+    Fault(
+        "depthwise: channels of the last register",
+        f"{CPU}/depthwise.cc",
+        "body(std::min(c, channels - lanes), Register<T>{});",
+        "if (c + lanes <= channels) body(c, Register<T>{});",
+        LAYERS,
+    ),
+    Fault(
+        "depthwise: bias of the first channels for all",
+        f"{CPU}/depthwise.cc",
+        "if (row.bias) at.bias += c;",
+        "",
+        LAYERS,
+    ),
+    Fault("Winograd: bias forgotten", f"{CPU}/winograd.cc", "y[i][j] + bias);", "y[i][j]);", LAYERS),
+    Fault(
+        "Winograd: padding of the height for the width",
+        f"{CPU}/winograd.cc",
+        "% across_ * F::outputs - padding_.w;",
+        "% across_ * F::outputs - padding_.h;",
+        LAYERS,
+    ),
+    Fault(
+        "product: each group starts from zero",
+        f"{CPU}/matmul.cc",
+        "multiply<T>(rows, steps, steps + length, panels, k0 == 0, nullptr);",
+        "multiply<T>(rows, steps, steps + length, panels, true, nullptr);",
+        "tests/backend_ndarray/test_native_products.py",
+    ),
+    Fault(
+        "scatter-add: the last one stays",
+        f"{CPU}/gather.cc",
+        "for (int64_t j = 0; j < n; ++j) sums[j] += terms[j];",
+        "for (int64_t j = 0; j < n; ++j) sums[j] = terms[j];",
+        f"{MATH} tests/ops tests/backend_ndarray/test_indexing.py",
+    ),
+    Fault(
+        "argmax: the last of equal ones",
+        f"{CPU}/scan.cc",
+        "bool better = (x > best) |",
+        "bool better = (x >= best) |",
+        f"{MATH} tests/backend_ndarray/test_reduction.py",
+    ),
+    Fault(
+        "cumulative sum in columns: in float32",
+        f"{CPU}/scan.cc",
+        "double sums[kColumns] = {};",
+        "T sums[kColumns] = {};",
+        f"{MATH} tests/backend_ndarray tests/ops",
+    ),
+    Fault(
+        "sum: off by one in the last chunk",
+        f"{CPU}/reduce.cc",
+        "std::min(plan.count, (i + 1) * kChunk));",
+        "std::min(plan.count, (i + 1) * kChunk - 1));",
+        MATH,
+    ),
+    Fault(
+        "sum of columns: a chunk left out",
+        f"{CPU}/reduce.cc",
+        "for (int64_t i = 1; i < chunks; ++i) {\n      const A* next",
+        "for (int64_t i = 2; i < chunks; ++i) {\n      const A* next",
+        MATH,
+    ),
+    Fault(
+        "copy: the last columns of a transposed tile",
+        f"{CPU}/strides.cc",
+        "copy(0, full_columns, full_rows, columns);",
+        "",
+        "tests/backend_ndarray",
+    ),
+    Fault(
+        "strides: negative ones start at the wrong end",
+        f"{CPU}/strides.cc",
+        "operand.data += (loops.shape[d] - 1) * operand.strides[d];",
+        "",
+        "tests/backend_ndarray",
+    ),
+    Fault(
+        "handed in: a view may end one element late",
+        f"{CPU}/arguments.cc",
+        "last >= handle->size)",
+        "last > handle->size)",
+        "tests/backend_ndarray/test_native_bad_input.py",
+    ),
+]
 
 FAULTS = [*GRADIENTS, *TRAINING, *REFERENCE, *NATIVE]

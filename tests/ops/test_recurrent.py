@@ -89,7 +89,7 @@ ONES = [ndl.ones(3, 2, 4), ndl.ones(4, 4), ndl.ones(4), ndl.ones(2, 4)]
         (lambda op: ops.recurrence(op, ndl.ones(0, 2, 4), *ONES[1:]), ShapeError, "with steps"),
         (lambda op: ops.recurrence(op, *ONES[:3], ndl.ones(3, 4)), ShapeError, "recurrence: expected x"),
         (lambda op: ops.recurrence(ops.GRURecurrence(), *ONES), ShapeError, r"width = 3 \* hidden"),
-        (lambda op: ops.recurrence(op, *ONES[:3], None), DTypeError, "recurrence: argument must be a needle"),
+        (lambda op: ops.recurrence(op, *ONES[:3], None), DTypeError, "recurrence: the argument must be a needle"),
         (lambda op: ops.SimpleRecurrence("sin"), OptionError, "recurrence: nonlinearity must be .* got 'sin'"),
     ],
 )  # fmt: skip

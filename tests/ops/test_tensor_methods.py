@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from needle import Tensor
+from needle import DTypeError, OptionError, Tensor
 from needle.backend_ndarray import BackendDevice, array
+from tests.tolerances import assert_close
 
 DTYPES = ["float32", "float64", "int64", "int32", "uint8", "bool"]
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
@@ -63,3 +64,41 @@ def test_whole_numbers_beside_an_integer_tensor_are_not_rounded(device: BackendD
         assert (x + other).numpy().tolist() == [2 * large]
         assert (x >= other).numpy().tolist() == [True]
     assert (x.cached_data - np.array([large])).numpy().tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "min"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_numpy_reduces_tensors_by_their_own_methods(
+    name: str, axis: Any, keepdims: bool, device: BackendDevice
+) -> None:
+    a = VALUES.astype("float64")
+    x = _tensor(a, "float64", device)
+    function, method = getattr(np, name), getattr(x, name)
+    expected = function(a, axis=axis, keepdims=keepdims)
+    for result in (
+        function(x, axis=axis, keepdims=keepdims),
+        method(axis=axis, keepdims=keepdims),
+        method(axes=axis, keepdims=keepdims),
+        method(axis, keepdims),
+    ):
+        assert isinstance(result, Tensor) and result.op is not None, "recorded"
+        assert_close(result, expected)
+
+
+def test_numpy_var_hands_its_ddof_on(device: BackendDevice) -> None:
+    x = _tensor(VALUES, "float64", device)
+    for result in (np.var(x, axis=1, ddof=1), x.var(1, correction=1)):
+        assert_close(result, VALUES.var(axis=1, ddof=1))
+
+
+def test_what_numpy_asks_of_a_reduction_and_tensors_have_not_is_refused() -> None:
+    x = _tensor(VALUES, "float64", None)
+    with pytest.raises(DTypeError, match=r"^max: a Tensor takes no dtype and no out"):
+        np.max(x, axis=0, out=np.zeros(3))
+    with pytest.raises(DTypeError, match=r"^mean: a Tensor takes no dtype"):
+        np.mean(x, dtype="float32")
+    with pytest.raises(OptionError, match=r"^var: axes=0 and axis=1 are two names of one argument"):
+        x.var(0, axis=1)
+    with pytest.raises(TypeError, match="where"):
+        np.sum(x, where=VALUES > 2)

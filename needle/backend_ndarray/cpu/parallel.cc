@@ -112,7 +112,8 @@ class Pool {
     }
   }
 
-  // Spin for a while, then sleep, until the generation is another than `seen`; give it.
+  // Spin for a while, then sleep, until the generation is another than `seen`; give it. On a busy machine the caller may
+  // be waiting for this very processor, so it is offered again and again.
   uint32_t wait_beyond(uint32_t seen) {
     auto start = std::chrono::steady_clock::now();
     do {
@@ -121,6 +122,7 @@ class Pool {
         if (now != seen) return now;
         pause();
       }
+      sched_yield();
     } while (std::chrono::steady_clock::now() - start < kSpin);
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);

@@ -1,0 +1,170 @@
+"""The gradient checker finds what is wrong, and nothing else."""
+
+import numpy as np
+import pytest
+
+import needle as ndl
+from needle.autograd import TensorOp
+from needle.errors import DTypeError, GradientError
+from needle.testing import WrongGradient, assert_gradients, check_gradients
+from tests.testing.faults import Doubled, Planted
+
+
+def tensor(values, **options):
+    return ndl.Tensor(values, dtype="float64", **options)
+
+
+class Scaled(TensorOp):
+    """x**3 with a gradient that is wrong, at one place or in the next order."""
+
+    def __init__(self, wrong):
+        self.wrong = wrong
+
+    def compute(self, x):
+        return x**3
+
+    def gradient(self, out_grad, node):
+        (x,) = node.inputs
+        if self.wrong == "second order":
+            return out_grad * 3 * x * x.detach()
+        mask = np.ones(x.shape)
+        mask[1] = 2.0
+        return out_grad * 3 * x**2 * tensor(mask, requires_grad=False)
+
+
+@pytest.mark.parametrize(
+    "fn, shapes",
+    [
+        (lambda x: x**3, [(2, 3)]),
+        (lambda a, b: a @ b, [(2, 3), (3, 4)]),
+        (lambda x: (x.exp(), x.sum()), [(3,)]),
+        (lambda x: 2 * x, [(3,)]),  # the gradient is a constant
+        (lambda x: x * 0, [()]),
+    ],
+)
+def test_right_gradients_pass_to_third_order(fn, shapes):
+    generator = np.random.default_rng(1)
+    check_gradients(fn, [tensor(generator.standard_normal(shape)) for shape in shapes], order=3)
+
+
+def test_a_wrong_element_is_named():
+    with pytest.raises(GradientError, match=r"of input 0 at \(1,\) \(order 1\): got 24.*, expected 12"):
+        check_gradients(Scaled("an element"), tensor([1.0, 2.0, 3.0]))
+
+
+def test_a_wrong_second_derivative_is_found():
+    check_gradients(Scaled("second order"), tensor([1.0, 2.0]), order=1)
+    with pytest.raises(GradientError, match=r"order 2"):
+        check_gradients(Scaled("second order"), tensor([1.0, 2.0]))
+
+
+def test_float32_is_refused():
+    with pytest.raises(DTypeError, match=r"input 1 is float32.*float64"):
+        check_gradients(lambda a, b: a + b, [tensor([1.0]), ndl.Tensor([1.0])])
+    with pytest.raises(DTypeError, match=r"output 0 is float32 though the inputs are float64"):
+        check_gradients(lambda a: a.astype("float32"), tensor([1.0]))
+
+
+@pytest.mark.parametrize(
+    "fn, at, text",
+    [
+        (lambda x: ndl.ops.max_pool2d(x, 2), [[[[1.0, 2.0], [2.0, 0.0]]]], r"0, 0, 1\) and \(0, 0, 1, 0\), near 2"),
+        (lambda x: x.max(), [3.0, 1.0, 3.0], r"input 0 ties at \(0,\) and \(2,\), near 3"),
+        (lambda x: x.max(), np.ones(6), r"\(0,\) and \(1,\) and \(2,\) and 3 more, near 1"),
+        (lambda x: x.max(), [3.0, 1.0, 3.000002], r"input 0 ties at \(0,\) and \(2,\), near 3"),
+        (ndl.ops.relu, [0.0, 1.0], r"input 0 at \(0,\) is 0\)"),
+        (ndl.ops.relu, [0.0, 1e-6], r"input 0 at \(0,\) is 0; input 0 at \(1,\) is 1e-06\)"),
+        (ndl.ops.abs, np.zeros(5), r"is 0; input 0 at \(2,\) is 0; 2 more\)"),
+        (lambda x: ndl.ops.relu(1e9 - x), [1e9, 0.0], r"input 0 at \(0,\) is 1e\+09"),
+    ],
+)
+def test_kinks_and_ties_are_named(fn, at, text):
+    with pytest.raises(GradientError, match=rf"slopes to both sides .* kink or a tie .*{text}"):
+        check_gradients(fn, tensor(at))
+
+
+def test_a_step_fits_large_inputs():
+    check_gradients(lambda x, y: x * y, [tensor([3e9, 1e9]), tensor([1e-3, 2e-3])])
+
+
+def test_a_kink_of_the_gradient_is_named():
+    with pytest.raises(GradientError, match=r"order 2.*kink"):
+        check_gradients(lambda x: ndl.ops.relu(x) ** 2, tensor([0.0]))
+
+
+def test_inputs_that_require_no_gradient_check_nothing():
+    with pytest.raises(GradientError, match="no input requires a gradient"):
+        check_gradients(Scaled("an element"), ndl.rand(2, dtype="float64"))
+
+
+@pytest.mark.parametrize("wrong", [2.0, np.ones(1)])
+def test_inputs_are_tensors(wrong):
+    with pytest.raises(DTypeError, match="check_gradients: input 1 must be a"):
+        check_gradients(lambda a, b: a * b, [tensor([1.0]), wrong])
+
+
+def test_random_functions_are_refused():
+    with pytest.raises(GradientError, match="another value at each call"):
+        check_gradients(lambda x: x * ndl.rand(1, dtype="float64"), tensor([1.0]))
+
+
+def test_constants_are_passed_on():
+    labels = ndl.Tensor([1, 0], dtype="int64", requires_grad=False)
+    logits = tensor([[1.0, 2.0], [0.5, -1.0]])
+    check_gradients(ndl.ops.cross_entropy, [logits, labels])
+
+
+def test_nan_is_a_wrong_gradient():
+    with np.errstate(all="ignore"), pytest.raises(GradientError, match="got nan"):
+        check_gradients(lambda x: ndl.ops.where(x > 0, x.sqrt(), x), tensor([-1.0, 4.0]), order=1)
+
+
+def test_a_wrong_gradient_can_be_read():
+    with pytest.raises(WrongGradient) as caught:
+        check_gradients(
+            lambda a, b: a * Doubled()(b), [tensor([[3.0, 4.0]], requires_grad=False), tensor([[1.0, 2.0]])]
+        )
+    finding = caught.value.finding
+    assert (finding.op, finding.order, finding.input, finding.index) == (
+        "a graph that ends in EWiseMul",
+        1,
+        1,
+        (0, 1),
+    )
+    assert (finding.got, round(finding.expected, 6), round(finding.relative_error, 6)) == (4.0, 8.0, 0.5)
+    assert caught.value.culprit is None
+
+
+def test_elements_decide():
+    """Along a direction, errors add up that are none at each element."""
+    tiny = Planted(lambda a: a * 0, lambda d, x: np.full(x.shape, 0.9e-6) + x * 0)
+    check_gradients(tiny, tensor(np.ones(100)), order=1)
+    with pytest.raises(WrongGradient):
+        check_gradients(tiny, tensor(np.ones(100)), order=1, atol=0.8e-6)
+
+
+def test_what_is_not_finite_is_refused():
+    with pytest.raises(GradientError, match=r"output 0 at \(1,\) is -?inf, which has no differences"):
+        check_gradients(ndl.ops.log, tensor([1.0, 0.0]))
+
+
+def test_a_function_without_a_graph_is_said_to_have_none():
+    with pytest.raises(WrongGradient, match=r"a function without a graph: .*zero \(the path is cut"):
+        check_gradients(lambda x: x.detach(), tensor([1.0]))
+
+
+def test_graders_assert():
+    labels = np.array([0, 2])
+    assert_gradients(ndl.ops.cross_entropy, [np.random.randn(2, 3).astype("float32"), labels])
+    assert_gradients(ndl.ops.tanh, ndl.randn(3, requires_grad=True))
+    with pytest.raises(AssertionError, match=r"wrong gradient of input 0.*\n.*is Doubled: .*1/2 times") as caught:
+        assert_gradients(lambda x: Doubled()(x).sum(), np.ones((2, 3)))
+    assert isinstance(caught.value.__cause__, WrongGradient)
+    with pytest.raises(AssertionError, match="kink or a tie"):
+        assert_gradients(ndl.ops.relu, np.zeros(1))
+
+
+def test_graders_choose_the_device(device):
+    devices = []
+    assert_gradients(lambda x: devices.append(x.device) or x * x, np.ones(2), device=device)
+    assert set(devices) == {device}
