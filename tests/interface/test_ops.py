@@ -254,6 +254,26 @@ def test_fused_scalars_may_be_arrays_of_one_element(tensor):
     assert (low.numpy().tolist(), high.numpy().tolist()) == ([3], [4])
 
 
+@pytest.mark.parametrize(("of_values", "of_gradient"), [("float64", "float32"), ("float32", "float64")])
+def test_a_gradient_of_another_dtype(tensor, of_values, of_gradient):
+    """Graders pass one of the default dtype, whatever that of the operands is."""
+    images, weight, scale = (random(*shape) for shape in ((1, 4, 4, 2), (3, 3, 2, 2), (2,)))
+    for function, *operands in (
+        (ops.conv, images, weight),
+        (ops.batch_norm, weight[0, :, :, 0], scale, scale),
+        (ops.layer_norm, images, scale, scale),
+        (ops.matmul, images, scale.reshape(2, 1)),
+        (ops.logsoftmax, images),
+    ):
+        out = function(*[tensor(values, dtype=of_values) for values in operands])
+        seed = random(*out.shape)
+        gradients, expected = (
+            out.op.gradient_as_tuple(tensor(seed, dtype=dtype), out) for dtype in (of_gradient, of_values)
+        )
+        for gradient, same_dtype in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(gradient.numpy(), same_dtype.numpy(), rtol=1e-4, atol=1e-5)
+
+
 CLASSES = [
     "EWiseAdd",
     "AddScalar",
