@@ -11,6 +11,7 @@ from needle.backend_ndarray import layers
 from needle.backend_ndarray.layers import ConvSettings
 from needle.errors import ShapeError
 from needle.ops.arguments import PairLike, integer, pair, parameter, promote, tensor
+from needle.ops.cast import astype
 from needle.ops.reduce import summation
 from needle.ops.shape import permute, reshape
 
@@ -38,6 +39,7 @@ class Conv(TensorOp):
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, *bias = node.inputs
+        out_grad = astype(out_grad, node.dtype)
         return (
             ConvInputGradient(self.settings, x.shape[1:3])(out_grad, weight) if x.requires_grad else None,
             ConvWeightGradient(self.settings, weight.shape[:2])(x, out_grad) if weight.requires_grad else None,
@@ -56,6 +58,7 @@ class ConvInputGradient(TensorOp):
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         d, weight = node.inputs
+        out_grad = astype(out_grad, node.dtype)
         return (
             Conv(*self.settings)(out_grad, weight) if d.requires_grad else None,
             ConvWeightGradient(self.settings, weight.shape[:2])(out_grad, d) if weight.requires_grad else None,
@@ -73,6 +76,7 @@ class ConvWeightGradient(TensorOp):
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, d = node.inputs
+        out_grad = astype(out_grad, node.dtype)
         return (
             ConvInputGradient(self.settings, x.shape[1:3])(d, out_grad) if x.requires_grad else None,
             Conv(*self.settings)(x, out_grad) if d.requires_grad else None,

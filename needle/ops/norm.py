@@ -16,6 +16,7 @@ from needle.backend_ndarray.dtypes import check_floating
 from needle.errors import ShapeError
 from needle.gradients import differentiate
 from needle.ops.arguments import integer, not_negative, parameter, promote, tensor
+from needle.ops.cast import astype
 from needle.ops.comparison import less_equal
 from needle.ops.reduce import mean, summation
 from needle.ops.selection import masked_fill
@@ -63,6 +64,7 @@ class Normalize(TensorOp):
         return _shaped(out, x.shape)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        out_grad = astype(out_grad, node.dtype)
         gradients = NormalizeGradients(self, node if self.relu else None)(out_grad, *node.inputs[:2])
         return tuple([gradients[i] if value.requires_grad else None for i, value in enumerate(node.inputs)])
 
