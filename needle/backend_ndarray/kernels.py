@@ -96,6 +96,12 @@ def argmax(a: View, axis: int, out: View) -> None: ...  # the first maximum; NaN
 def cumsum(a: View, axis: int, out: View) -> None: ...  # out has a's shape
 def softmax(a: View, axis: int, out: View) -> None: ...  # out has a's shape; the maximum is subtracted first
 def log_softmax(a: View, axis: int, out: View) -> None: ...  # likewise
+def cross_entropy(
+    a: View, labels: View, axis: int, out: View, largest: View, inverse: View
+) -> None: ...  # out = -log_softmax(a) at the int64 labels; largest = max(a), inverse = 1 / sum(exp(a - largest))
+def cross_entropy_gradient(
+    d: View, a: View, labels: View, largest: View, inverse: View, axis: int, out: View
+) -> None: ...  # out = d * (softmax(a) - 1 at the labels), and has a's shape
 def argsort(a: View, axis: int, out: View) -> None: ...  # out has a's shape; stable; NaN last
 
 
@@ -131,13 +137,15 @@ def avg_pool_gradient(
 
 
 # Normalisation over axes: out = (x - mean) * inv_std * weight + bias, inv_std = 1 / sqrt(variance + eps), the variance
-# taken in a second pass. Statistics have length 1 along the axes; weight and bias are None or have x's ndim. Gradients:
-# out with respect to x, out_weight and out_bias (of the weight's shape, None without one) with respect to these two.
+# taken in a second pass; with `relu`, out = max(out, 0), NaN passing. Statistics have length 1 along the axes; weight
+# and bias are None or have x's ndim. Gradients: out with respect to x, out_weight and out_bias (of the weight's shape,
+# None without one) with respect to these two. y is what `relu` gave, or None without: d counts where not (y <= 0).
 def normalize(
-    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, variance: View
+    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, relu: bool,
+    out: View, mean: View, variance: View,
 ) -> None: ...
 def normalize_gradient(
-    d: View, x: View, weight: View | None, mean: View, inv_std: View, axes: Axes,
+    d: View, x: View, y: View | None, weight: View | None, mean: View, inv_std: View, axes: Axes,
     out: View, out_weight: View | None, out_bias: View | None,
 ) -> None: ...
 

@@ -189,12 +189,12 @@ def _pooled_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: b
 
 
 def normalize(
-    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float
+    x: NDArray, weight: NDArray | None, bias: NDArray | None, axes: Axes, eps: float, relu: bool = False
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Give (x - mean) / sqrt(variance + eps) * weight + bias, the mean and the variance, over the (ascending) axes.
 
-    The variance is divided by the number of elements, and computed in a second pass. Without elements, nothing is
-    computed and the statistics are zeros.
+    With `relu`, the first is max(..., 0). The variance is divided by the number of elements, and computed in a second
+    pass. Without elements, nothing is computed and the statistics are zeros.
     """
     check_floating("normalize", "the input", x.dtype)
     _check_together("normalize", x, *[a for a in (weight, bias) if a is not None])
@@ -202,7 +202,7 @@ def normalize(
     kept, _ = reduced_shapes(x.shape, axes)
     mean, variance = _empty(kept, x), _empty(kept, x)
     if x.size:
-        x.device.kernels.normalize(x, weight, bias, axes, eps, out, mean, variance)
+        x.device.kernels.normalize(x, weight, bias, axes, eps, relu, out, mean, variance)
     else:
         mean.fill(0)
         variance.fill(0)
@@ -210,22 +210,51 @@ def normalize(
 
 
 def normalize_gradient(
-    d: NDArray, x: NDArray, weight: NDArray | None, mean: NDArray, inv_std: NDArray, axes: Axes
+    d: NDArray,
+    x: NDArray,
+    weight: NDArray | None,
+    mean: NDArray,
+    inv_std: NDArray,
+    axes: Axes,
+    y: NDArray | None = None,
 ) -> tuple[NDArray, ...]:
     """Give the gradients of `normalize` with respect to x and, where there is a weight, to weight and bias.
 
-    inv_std is 1 / sqrt(variance + eps).
+    inv_std is 1 / sqrt(variance + eps); y what was computed, if with `relu`.
     """
     out = _empty(x.shape, x)
     to_weight, to_bias = (None, None) if weight is None else (x._allocate(weight.shape), x._allocate(weight.shape))
     if x.size:
-        x.device.kernels.normalize_gradient(d, x, weight, mean, inv_std, axes, out, to_weight, to_bias)
+        x.device.kernels.normalize_gradient(d, x, y, weight, mean, inv_std, axes, out, to_weight, to_bias)
     if to_weight is None or to_bias is None:
         return (out,)
     if not x.size:
         to_weight.fill(0)
         to_bias.fill(0)
     return out, to_weight, to_bias
+
+
+# Cross entropy: a's rows along an axis, which has elements, and a label of int64, in range, for each.
+
+
+def cross_entropy(a: NDArray, labels: NDArray, axis: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Give -log_softmax(a) at the labels, and for `cross_entropy_gradient` max(a) and 1 / sum(exp(a - max(a)))."""
+    check_devices("cross_entropy", a, labels)
+    kept, _ = reduced_shapes(a.shape, (axis,))
+    losses, largest, inverse = a._allocate(kept), a._allocate(kept), a._allocate(kept)
+    a.device.kernels.cross_entropy(a, labels.reshape(kept), axis, losses, largest, inverse)
+    return losses.reshape(labels.shape), largest, inverse
+
+
+def cross_entropy_gradient(
+    d: NDArray, a: NDArray, labels: NDArray, largest: NDArray, inverse: NDArray, axis: int
+) -> NDArray:
+    """Give d * (softmax(a) - 1 at the labels)."""
+    _check_together("cross_entropy_gradient", a, d)
+    out = _empty(a.shape, a)
+    kept = largest.shape
+    a.device.kernels.cross_entropy_gradient(d.reshape(kept), a, labels.reshape(kept), largest, inverse, axis, out)
+    return out
 
 
 # Optimizer steps, in place. Parameters, gradients and states are sequences of one length.

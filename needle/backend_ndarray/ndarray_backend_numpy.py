@@ -214,6 +214,26 @@ def log_softmax(a: View, axis: int, out: View) -> None:
     to_numpy(out)[...] = shifted - np.log(np.exp(shifted).sum(axis, dtype=np.float64, keepdims=True))
 
 
+@np.errstate(all="ignore")
+def cross_entropy(a: View, labels: View, axis: int, out: View, largest: View, inverse: View) -> None:
+    x = to_numpy(a)
+    to_numpy(largest)[...] = x.max(axis, keepdims=True)
+    shifted = x - to_numpy(largest)
+    total = np.exp(shifted).sum(axis, dtype=np.float64, keepdims=True)
+    to_numpy(out)[...] = np.log(total) - np.take_along_axis(shifted, to_numpy(labels), axis)
+    to_numpy(inverse)[...] = 1 / total
+
+
+@np.errstate(all="ignore")
+def cross_entropy_gradient(
+    d: View, a: View, labels: View, largest: View, inverse: View, axis: int, out: View
+) -> None:
+    y, places = to_numpy(out), to_numpy(labels)
+    y[...] = np.exp(to_numpy(a) - to_numpy(largest)) * to_numpy(inverse)
+    np.put_along_axis(y, places, np.take_along_axis(y, places, axis) - 1, axis)
+    y *= to_numpy(d)
+
+
 def argsort(a: View, axis: int, out: View) -> None:
     to_numpy(out)[...] = to_numpy(a).argsort(axis, kind="stable")
 

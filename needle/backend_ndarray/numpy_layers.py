@@ -181,7 +181,15 @@ def _counts(
 
 @np.errstate(all="ignore")
 def normalize(
-    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, out: View, mean: View, variance: View
+    x: View,
+    weight: View | None,
+    bias: View | None,
+    axes: Axes,
+    eps: float,
+    relu: bool,
+    out: View,
+    mean: View,
+    variance: View,
 ) -> None:
     a, y, m, v = to_numpy(x), to_numpy(out), to_numpy(mean), to_numpy(variance)
     m[...] = _mean(a, axes)
@@ -192,12 +200,15 @@ def normalize(
         y *= to_numpy(weight)
     if bias is not None:
         y += to_numpy(bias)
+    if relu:
+        np.maximum(y, 0, out=y)
 
 
 @np.errstate(all="ignore")
 def normalize_gradient(
     d: View,
     x: View,
+    y: View | None,
     weight: View | None,
     mean: View,
     inv_std: View,
@@ -206,11 +217,12 @@ def normalize_gradient(
     out_weight: View | None,
     out_bias: View | None,
 ) -> None:
-    g = to_numpy(d) if weight is None else to_numpy(d) * to_numpy(weight)
+    incoming = to_numpy(d) if y is None else np.where(to_numpy(y) <= 0, 0, to_numpy(d))
+    g = incoming if weight is None else incoming * to_numpy(weight)
     normalized = (to_numpy(x) - to_numpy(mean)) * to_numpy(inv_std)
     projection = _mean(g * normalized, axes).astype(g.dtype)
     to_numpy(out)[...] = (g - _mean(g, axes).astype(g.dtype) - normalized * projection) * to_numpy(inv_std)
-    for a, result in ((to_numpy(d) * normalized, out_weight), (to_numpy(d), out_bias)):
+    for a, result in ((incoming * normalized, out_weight), (incoming, out_bias)):
         if result is not None:
             shared = tuple([axis for axis, n in enumerate(result._shape) if n == 1])
             to_numpy(result)[...] = a.sum(shared, dtype=np.float64, keepdims=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, overload
+from typing import Any, TypeGuard, overload
 
 from needle import ops
 from needle.autograd import Tensor
 from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.nn.activation import ReLU
 from needle.nn.module import Module
+from needle.nn.norm import BatchNorm1d, BatchNorm2d
 from needle.ops.arguments import tensor
 
 
@@ -40,6 +42,7 @@ class Flatten(Module):
 class Sequential(Module):
     """Apply modules one after another; they are in the tuple `modules`, and their names are "0", "1", ...
 
+    A batch norm and the ReLU behind it are computed at once, with the same bits, unless hooks watch one of them.
     It has a length, is iterated over, and is indexed like that tuple; a slice is a Sequential of the same modules.
 
     >>> Sequential(Identity(), Flatten())(Tensor([[[1.0], [2.0]]])).numpy().tolist()
@@ -89,9 +92,21 @@ class Sequential(Module):
         return self.modules[index]
 
     def forward(self, x: Any) -> Any:
-        for module in self.modules:
-            x = module(x)
+        modules = iter(zip(self.modules, (*self.modules[1:], None)))
+        for module, following in modules:
+            if _are_batch_norm_and_relu(module, following):
+                x = module._normalize(x, relu=True)
+                next(modules)  # the ReLU
+            else:
+                x = module(x)
         return x
+
+
+def _are_batch_norm_and_relu(module: Module, following: Module | None) -> TypeGuard[BatchNorm1d]:
+    """Whether the two are our own layers, as they come, that one op computes with the same bits."""
+    return type(module) in (BatchNorm1d, BatchNorm2d) and type(following) is ReLU and not any(
+        layer._forward_pre_hooks or layer._forward_hooks or "forward" in vars(layer) for layer in (module, following)
+    )
 
 
 class Residual(Module):

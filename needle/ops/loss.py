@@ -8,12 +8,14 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
+from needle.backend_ndarray import layers
 from needle.backend_ndarray.dtypes import as_ndarray, check_floating
 from needle.errors import BoundsError, OptionError, ShapeError
 from needle.ops.arguments import constant, fraction, number, tensor
+from needle.ops.indexing import gather
 from needle.ops.reduce import summation
 from needle.ops.selection import masked_fill
-from needle.ops.shape import unsqueeze
+from needle.ops.shape import reshape, unsqueeze
 from needle.ops.softmax import softmax
 
 Ndarray = np.ndarray[Any, Any]
@@ -36,40 +38,38 @@ class CrossEntropy(TensorOp):
 
 
 class LabelCrossEntropy(TensorOp):
-    """-weight * logsoftmax(logits)[label] along the axis of the classes: one label and one weight a row."""
+    """-logsoftmax(logits)[label] along the axis of the classes: one label a row. Two numbers a row are kept."""
 
-    def __init__(self, labels: Ndarray, weights: NDArray, axis: int) -> None:
-        self.labels, self.weights, self.axis = labels, weights, axis
+    largest: NDArray
+    inverse: NDArray
 
-    def compute(self, logits: NDArray) -> NDArray:
-        terms = self.weights * logits.log_softmax(self.axis).select(_places(self.labels, self.axis))
-        return -nd.where(self.weights == 0, 0, terms)
-
-    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        scale = unsqueeze(out_grad * Tensor.make_const(self.weights), self.axis)
-        return scale * SoftmaxMinusOne(self.labels, self.axis)(node.inputs[0])
-
-
-class SoftmaxMinusOne(TensorOp):
-    """The softmax along an axis, less 1 at the labels."""
-
-    def __init__(self, labels: Ndarray, axis: int) -> None:
+    def __init__(self, labels: NDArray, axis: int) -> None:
         self.labels, self.axis = labels, axis
 
-    def compute(self, a: NDArray) -> NDArray:
-        out = a.softmax(self.axis)
-        out.add_at(_places(self.labels, self.axis), -1)
-        return out
+    def compute(self, logits: NDArray) -> NDArray:
+        losses, self.largest, self.inverse = layers.cross_entropy(logits, self.labels, self.axis)
+        return losses
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        powers = softmax(node.inputs[0], self.axis)
-        return powers * (out_grad - summation(out_grad * powers, self.axis, keepdims=True))
+        return LabelCrossEntropyGradient(self)(out_grad, node.inputs[0])
 
 
-def _places(labels: Ndarray, axis: int) -> tuple[Ndarray, ...]:
-    """Give the index that picks each row's element at its label along `axis`."""
-    places: list[Any] = list(np.indices(labels.shape, sparse=True))
-    return (*places[:axis], labels, *places[axis:])
+class LabelCrossEntropyGradient(TensorOp):
+    """d * (softmax(logits) - 1 at the labels), d being one number a row."""
+
+    def __init__(self, forward: LabelCrossEntropy) -> None:
+        self.forward = forward
+
+    def compute(self, d: NDArray, logits: NDArray) -> NDArray:
+        op = self.forward
+        return layers.cross_entropy_gradient(d, logits, op.labels, op.largest, op.inverse, op.axis)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        (d, logits), axis = node.inputs, self.forward.axis
+        powers = softmax(logits, axis)
+        mean = summation(out_grad * powers, axis, keepdims=True)
+        at_labels = gather(out_grad, axis, np.expand_dims(self.forward.labels.numpy(), axis))
+        return reshape(mean - at_labels, d.shape), unsqueeze(d, axis) * powers * (out_grad - mean)
 
 
 def cross_entropy(
@@ -125,7 +125,9 @@ def cross_entropy(
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
             logits = masked_fill(logits, ~counted, 0)
         if not label_smoothing:
-            losses = LabelCrossEntropy(labels, _like(logits, row_weights), axis)(logits)
+            losses = LabelCrossEntropy(nd.array(labels, dtype="int64", device=logits.device), axis)(logits)
+            if (row_weights != 1).any():
+                losses = masked_fill(losses * Tensor.make_const(_like(logits, row_weights)), row_weights == 0, 0)
             return _reduce(losses, reduction, count)
         target = (np.expand_dims(labels, axis) == np.arange(logits.shape[axis]).reshape(per_class)) * counted
     if label_smoothing:

@@ -241,6 +241,11 @@ def reductions() -> Iterator[tuple[Any, ...]]:
             yield "cumsum", (Arg(shape, layout, "wide"), axis, out(shape))
             yield "softmax", (Arg(shape, layout), axis, out(shape))
             yield "log_softmax", (Arg(shape, layout), axis, out(shape))
+            rows = kept(shape, (axis,))
+            labels, per_row = Arg(rows, values=shape[axis], dtype="int64"), [out(rows) for _ in range(3)]
+            yield "cross_entropy", (Arg(shape, layout), labels, axis, *per_row)
+            factors = (Arg(rows, values="positive"), Arg(rows, values="positive"))
+            yield "cross_entropy_gradient", (Arg(rows), Arg(shape, layout), labels, *factors, axis, out(shape))
 
 
 def products() -> Iterator[tuple[Any, ...]]:
@@ -358,15 +363,16 @@ def layers() -> Iterator[tuple[Any, ...]]:
         ((7, 300), (1,), "compact"), ((5, 6, 64), (2,), "compact"), ((3, 4, 5, 6), (1, 2, 3), "compact"),
         ((6, 8, 10), (0, 2), "reversed"), ((33, 18), (1,), "spread"), ((5, 2000), (1,), "flipped"),
     ]  # fmt: skip
-    for (shape, axes, layout), with_weight in product(shapes, (True, False)):
+    for (shape, axes, layout), with_weight, relu in product(shapes, (True, False), (False, True)):
         result = layout if layout in ("channels last", "reversed") else "compact"
         kept = tuple(1 if axis in axes else n for axis, n in enumerate(shape))
         own = tuple(n if (axis == 1 if axes[0] == 0 else axis in axes) else 1 for axis, n in enumerate(shape))
         weights = (Arg(own), Arg(own)) if with_weight else (None, None)
-        yield "normalize", (Arg(shape, layout), *weights, axes, 1e-5, out(shape, result), out(kept), out(kept))
+        yield "normalize", (Arg(shape, layout), *weights, axes, 1e-5, relu, out(shape, result), out(kept), out(kept))
         written = (out(own), out(own)) if with_weight else (None, None)
-        operands = (Arg(shape, layout), Arg(shape, result), weights[0], Arg(kept), Arg(kept, values="positive"))
-        yield "normalize_gradient", (*operands, axes, out(shape, result), *written)
+        statistics = (Arg(kept), Arg(kept, values="positive"))
+        operands = (Arg(shape, layout), Arg(shape, result), Arg(shape, result) if relu else None, weights[0])
+        yield "normalize_gradient", (*operands, *statistics, axes, out(shape, result), *written)
 
 
 def updates() -> Iterator[tuple[Any, ...]]:

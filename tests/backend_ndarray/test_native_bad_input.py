@@ -23,6 +23,10 @@ def full(*shape, dtype="float32", value=0.5):
     return nd.full(shape, value, dtype=dtype, device=ndl.cpu())
 
 
+def labels(*shape, value=0):
+    return full(*shape, dtype="int64", value=value)
+
+
 @pytest.fixture
 def kernels():
     return ndl.cpu().kernels
@@ -80,6 +84,15 @@ def test_empty_views_may_lie_anywhere(kernels):
     kernels.exp(a, a)
     kernels.reduce_sum(a, (0,), out := full(1, 3))
     assert np.asarray(out).tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("label", [-1, 3, HUGE])
+def test_labels_out_of_range(kernels, label):
+    wrong, column = labels(2, 1, value=label), [full(2, 1) for _ in range(3)]
+    with pytest.raises(BoundsError, match=rf"cross_entropy: label {label} is not in 0\.\.2"):
+        kernels.cross_entropy(full(2, 3), wrong, 1, *column)
+    with pytest.raises(BoundsError, match=rf"cross_entropy_gradient: label {label} is not in 0\.\.2"):
+        kernels.cross_entropy_gradient(column[0], full(2, 3), wrong, *column[1:], 1, full(2, 3))
 
 
 def test_foreign_and_freed_handles(kernels):
@@ -157,7 +170,16 @@ def test_wrong_shapes(kernels):
         lambda: kernels.matmul(a, full(3), full(2)),
         lambda: kernels.gather(a, full(3, dtype="int64", value=0), full(2, 3)),
         lambda: kernels.scatter_add(a, full(2, dtype="int64", value=0), full(2, 4)),
-        lambda: kernels.normalize(a, None, None, (0,), 1e-5, full(2, 3), full(1, 2), full(1, 3)),
+        lambda: kernels.normalize(a, None, None, (0,), 1e-5, True, full(2, 3), full(1, 2), full(1, 3)),
+        lambda: kernels.normalize_gradient(
+            a, full(2, 3), full(2, 2), None, full(1, 3), full(1, 3), (0,), full(2, 3), None, None
+        ),
+        lambda: kernels.cross_entropy(a, labels(2), 1, *(full(2, 1) for _ in range(3))),
+        lambda: kernels.cross_entropy(a, labels(2, 1), 2, *(full(2, 1) for _ in range(3))),
+        lambda: kernels.cross_entropy(full(2, 0), labels(2, 1), 1, *(full(2, 1) for _ in range(3))),
+        lambda: kernels.cross_entropy(a, labels(2, 1), 1, full(2, 1), full(1, 1), full(2, 1)),
+        lambda: kernels.cross_entropy_gradient(full(2, 3), a, labels(2, 1), full(2, 1), full(2, 1), 1, full(2, 3)),
+        lambda: kernels.cross_entropy_gradient(full(2, 1), a, labels(2, 1), full(2, 1), full(2, 1), 1, full(3, 2)),
         lambda: kernels.sgd_update([a], [full(3, 2)], [full(2, 3)], 0.1, 0.0, 0.0, 0.0, False),
         lambda: kernels.sgd_update([a], [full(2, 3)], [], 0.1, 0.0, 0.0, 0.0, False),
     ):
@@ -262,7 +284,14 @@ def test_source_and_destination_overlap(kernels):
     with pytest.raises(ShapeError, match="must not share memory"):
         kernels.sgd_update([a], [full(4, 3)], [a], 0.1, 0.9, 0.0, 0.0, False)
     with pytest.raises(ShapeError, match="must not share memory"):
-        kernels.normalize(a, None, None, (0,), 1e-5, a, a[:1], full(1, 3))
+        kernels.normalize(a, None, None, (0,), 1e-5, False, a, a[:1], full(1, 3))
+    with pytest.raises(ShapeError, match="must not share memory"):
+        kernels.cross_entropy(a, labels(4, 1), 1, a[:, :1], a[:, :1], full(4, 1))
+    a, result = nd.array(np.eye(3), device=ndl.cpu()), full(3, 3)
+    given = [full(3, 1), a, labels(3, 1), full(3, 1), full(3, 1), 1]
+    kernels.cross_entropy_gradient(*given, result)
+    kernels.cross_entropy_gradient(*given, a)
+    assert (a.numpy() == result.numpy()).all()
 
 
 def test_matmul_tiled(kernels):

@@ -143,6 +143,10 @@ def arguments(name, dtype):
         "cumsum": (array(2, 3), 1, array(2, 3)),
         "softmax": (array(2, 3), 1, array(2, 3)),
         "log_softmax": (array(2, 3), 1, array(2, 3)),
+        "cross_entropy": (array(2, 3), whole("int64", 2, 1), 1, *(array(2, 1) for _ in range(3))),
+        "cross_entropy_gradient": (
+            array(2, 1), array(2, 3), whole("int64", 2, 1), array(2, 1), array(2, 1), 1, array(2, 3)
+        ),
         "matmul": (array(2, 3), array(3, 4), array(2, 4)),
         "conv": (x, kernel, array(5), y, *conv),
         "conv_input_gradient": (y, kernel, x, *conv),
@@ -152,9 +156,10 @@ def arguments(name, dtype):
         "max_pool_gather": (images, positions, windows, *pool),
         "avg_pool": (images, windows, *pool, True),
         "avg_pool_gradient": (windows, images, *pool, True),
-        "normalize": (array(4, 3), weight, weight, (0,), 1e-5, array(4, 3), statistic, array(1, 3)),
+        "normalize": (array(4, 3), weight, weight, (0,), 1e-5, True, array(4, 3), statistic, array(1, 3)),
         "normalize_gradient": (
-            array(4, 3), array(4, 3), weight, statistic, statistic, (0,), array(4, 3), array(1, 3), array(1, 3)
+            array(4, 3), array(4, 3), array(4, 3), weight, statistic, statistic, (0,),
+            array(4, 3), array(1, 3), array(1, 3),
         ),
         "sgd_update": (*parameters[:3], 0.1, 0.9, 0.0, 0.01, True),
         "adam_update": (*parameters, 0.1, 0.9, 0.99, 1e-8, 0.01, False, 1),

@@ -185,6 +185,22 @@ def test_normalize(shape, axes, parameter_shape, layout, dtype):
     check(forward_and_backward, [x, d, *parameters], layout, NORM_TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("shape", "axes", "parameter_shape"), NORMS, ids=str)
+def test_normalize_with_relu_has_the_bits_of_both(shape, axes, parameter_shape, layout, dtype):
+    x, d = [place(np.random.randn(*shape).astype(dtype), layout, ndl.cpu()) for _ in range(2)]
+    weight, bias = None, None
+    if parameter_shape is not None:
+        weight, bias = [nd.array(np.random.randn(*parameter_shape), dtype=dtype, device=ndl.cpu()) for _ in range(2)]
+    plain, mean, variance = layers.normalize(x, weight, bias, axes, 1e-3)
+    y, *statistics = layers.normalize(x, weight, bias, axes, 1e-3, relu=True)
+    inv_std = (variance + 1e-3) ** -0.5
+    got = layers.normalize_gradient(d, x, weight, mean, inv_std, axes, y)
+    expected = layers.normalize_gradient(nd.where(plain <= 0, 0, d), x, weight, mean, inv_std, axes)
+    pairs = zip((y, *statistics, *got), (plain.maximum(0), mean, variance, *expected), strict=True)
+    assert all(a.numpy().tobytes() == b.numpy().tobytes() for a, b in pairs)
+
+
 NORM_TOLERANCE = {"float32": {"rtol": 1e-5, "atol": 1e-5}, "float64": {"rtol": 1e-11, "atol": 1e-11}}
 
 
@@ -212,6 +228,27 @@ def test_normalize_keeps_nan_in_its_channel(layout):
     a[0, 3, 0, 0] = np.inf
     out, _, _ = layers.normalize(place(a, layout, ndl.cpu()), None, None, (0, 2, 3), 1e-5)
     assert np.isnan(out.numpy()).any((0, 2, 3)).nonzero()[0].tolist() == [3, 7]
+
+
+# Cross entropy
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(7, 5), (3, 16), (2, 300), (4, 10, 3, 2), (3, 1), (1, 33, 2)])
+def test_cross_entropy(shape, layout, axis, dtype):
+    labels = np.random.randint(0, shape[axis], np.delete(shape, axis))
+    a, d = np.random.randn(*shape).astype(dtype) * 5, np.random.randn(*labels.shape).astype(dtype)
+
+    def forward_and_backward(a, d):
+        y = nd.array(labels, dtype="int64", device=a.device)
+        losses, largest, inverse = layers.cross_entropy(a, y, axis)
+        return losses, largest, inverse, layers.cross_entropy_gradient(d, a, y, largest, inverse, axis)
+
+    check(forward_and_backward, [a, d], layout, CROSS_ENTROPY_TOLERANCE[dtype])
+
+
+CROSS_ENTROPY_TOLERANCE = {"float32": {"rtol": 2e-6, "atol": 2e-6}, "float64": {"rtol": 1e-14, "atol": 1e-14}}
 
 
 # Optimizer steps

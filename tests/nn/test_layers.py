@@ -1,5 +1,7 @@
 """Layers: what they compute; that they read their attributes at each call, and change nothing handed to them."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -102,6 +104,7 @@ def test_empty_batches(device, row):
         (lambda: nn.MaxPool2d(2), (1, 1, 6, 6), {"kernel_size": 3}),
         (lambda: nn.AvgPool2d(2, padding=1), (1, 1, 6, 6), {"count_include_pad": False}),
         (lambda: nn.BatchNorm1d(3), (4, 3), {"eps": 1.0}),
+        (lambda: nn.BatchNorm1d(3), (4, 3), {"relu": True}),
         (lambda: nn.BatchNorm1d(3), (4, 3), {"training": False}),
         (lambda: nn.LayerNorm1d(3), (4, 3), {"eps": 1.0}),
         (lambda: nn.GroupNorm(1, 4), (4, 4), {"num_groups": 2}),
@@ -234,6 +237,68 @@ def test_from_arrays_copies_and_checks(make):
         make(*given[:3], np.ones(2))
     with pytest.raises(ShapeError, match=r"gamma must have shape \(C,\), got \(3, 1\)"):
         make(np.ones((3, 1)), *given[1:])
+
+
+BATCH_NORM_AND_RELU = {  # whether one op computes both in training, and how they are put together
+    "one layer": (True, lambda norm: setattr(norm, "relu", True) or norm),
+    "in a Sequential": (True, lambda norm: nn.Sequential(norm, nn.ReLU())),
+    "one by one": (False, lambda norm: lambda x: nn.ReLU()(norm(x))),
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind, shape", [(nn.BatchNorm1d, (6, 3)), (nn.BatchNorm2d, (2, 3, 4, 5))])
+def test_batch_norm_and_relu_have_the_same_bits_in_any_form(tensor, dtype, kind, shape, training):
+    x, d, found = np.random.randn(*shape), np.random.randn(*shape), []
+    for fused, put_together in BATCH_NORM_AND_RELU.values():
+        a = tensor(x, dtype=dtype)
+        norm = kind(3, device=a.device, dtype=dtype)
+        norm(a + 1)  # running statistics that are not those of the beginning
+        y = put_together(norm.train(training))(a)
+        assert isinstance(y.op, ops.Normalize if fused and training else ops.ReLU)
+        results = y, *ndl.grad(y, [a, *norm.parameters()], tensor(d, dtype=dtype)), norm.running_mean, norm.running_var
+        found.append([t.numpy().tobytes() for t in results])
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_sequential_does_not_fuse(tensor):
+    class Own(nn.BatchNorm1d):
+        pass
+
+    class Leaky(nn.ReLU):
+        def forward(self, x):
+            return x * 0.5
+
+    x, device = tensor(np.random.randn(4, 2)), tensor([1.0]).device
+
+    def norm(kind=nn.BatchNorm1d):
+        return kind(2, device=device, dtype="float64")
+
+    def op_of(*layers):
+        return type(nn.Sequential(*layers)(x).op).__name__
+
+    assert op_of(norm(), nn.ReLU()) == "Normalize"
+    assert op_of(norm(Own), nn.ReLU()) == "ReLU"
+    assert op_of(norm(), Leaky()) == "MulScalar"
+    replaced = nn.ReLU()
+    replaced.forward = ops.tanh
+    assert op_of(norm(), replaced) == "Tanh"
+    for index, register in product((0, 1), ("register_forward_hook", "register_forward_pre_hook")):
+        layers, seen = [norm(), nn.ReLU()], []
+        remove = getattr(layers[index], register)(lambda *args, seen=seen: seen.append(args[1][0]))
+        assert op_of(*layers) == "ReLU" and len(seen) == 1
+        remove()
+        assert op_of(*layers) == "Normalize"
+
+
+def test_layers_in_several_places_of_a_sequential(tensor):
+    x = tensor(np.random.randn(6, 2))
+    norm, relu = nn.BatchNorm1d(2, device=x.device, dtype="float64"), nn.ReLU()
+    twin = nn.BatchNorm1d(2, device=x.device, dtype="float64")
+    y = nn.Sequential(norm, relu, norm, relu, relu, norm)(x)
+    expected = twin(relu(relu(twin(relu(twin(x))))))
+    for ours, theirs in ((y, expected), (norm.running_mean, twin.running_mean), (norm.running_var, twin.running_var)):
+        assert ours.numpy().tobytes() == theirs.numpy().tobytes()
 
 
 def test_normalisation_without_scale_and_shift(tensor):

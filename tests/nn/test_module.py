@@ -380,6 +380,7 @@ def test_repr_of_every_layer_names_its_settings():
         (nn.GELU(), "GELU(approximate='none')"),
         (nn.Softmax(), "Softmax(axis=-1)"),
         (nn.AvgPool2d((2, 3), stride=1), "AvgPool2d(kernel_size=(2, 3), stride=1, padding=0)"),
+        (nn.BatchNorm1d(3, relu=True), "BatchNorm1d(3, eps=1e-05, momentum=0.1, relu=True)"),
         (nn.GroupNorm(2, 4), "GroupNorm(2, 4, eps=1e-05)"),
         (nn.LayerNorm1d(3), "LayerNorm1d(3, eps=1e-05)"),
         (nn.ConvTranspose(2, 4, 2, groups=2, dilation=2),

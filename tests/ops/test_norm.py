@@ -5,7 +5,7 @@ import pytest
 
 import needle as ndl
 from needle import ops
-from needle.errors import DTypeError, OptionError, ShapeError
+from needle.errors import DTypeError, GradientError, OptionError, ShapeError
 from needle.ops import Normalize
 from tests.ops.differences import check_to_second_order
 from tests.tolerances import assert_close
@@ -73,6 +73,7 @@ def test_norms_against_pytorch(tensor, peer, shape, affine):
 
 NORMS = {
     "batch norm": (lambda *inputs: ops.batch_norm(*inputs, eps=0.1), (3, 2, 2), (2,)),
+    "batch norm with ReLU": (lambda *inputs: ops.batch_norm(*inputs, eps=0.1, relu=True), (3, 2, 2), (2,)),
     "batch norm of a matrix": (lambda *inputs: ops.batch_norm(*inputs), (4, 2), (2,)),
     "layer norm": (lambda *inputs: ops.layer_norm(*inputs, eps=0.1), (2, 3), (3,)),
     "layer norm of two axes": (lambda *inputs: ops.layer_norm(*inputs), (2, 3, 2), (3, 2)),
@@ -86,6 +87,39 @@ def test_norms_to_second_order(tensor, kind):
     check_to_second_order(function, tensor, shape, *parameters(*parameter_shape))
     if kind != "layer norm of two axes":  # without a weight the last axis alone is normalised
         check_to_second_order(function, tensor, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_batch_norm_with_relu_has_the_bits_of_both(tensor, dtype, shape):
+    arrays = [np.random.randn(*shape), *parameters(shape[1])]
+    arrays[0][1:2] = 0  # some are 0 after a bias of 0
+    arrays[2][0] = 0
+    d = tensor(np.random.randn(*shape), dtype=dtype)
+
+    def run(relu):
+        inputs = [tensor(a, dtype=dtype) for a in arrays]
+        y = relu(*inputs)
+        gradients = ndl.grad(y, inputs, d, create_graph=True)
+        return y, *gradients, *ndl.grad(ops.summation(gradients[0] * gradients[0]), inputs[:2])
+
+    fused = run(lambda *inputs: ops.batch_norm(*inputs, relu=True))
+    apart = run(lambda *inputs: ops.relu(ops.batch_norm(*inputs)))
+    assert isinstance(fused[0].op, Normalize)
+    assert [a.numpy().tobytes() for a in fused] == [a.numpy().tobytes() for a in apart]
+
+
+def test_batch_norm_with_relu_lets_nan_pass_and_needs_its_output(tensor):
+    x = np.random.randn(4, 2)
+    x[1, 0] = np.nan
+    a = tensor(x)
+    y = ops.batch_norm(a, relu=True)
+    y.backward()
+    for values in (y, a.grad):
+        assert np.isnan(values.numpy()).all(0).tolist() == [True, False]
+    y = ops.batch_norm(a, relu=True)
+    y.data = tensor(np.ones((4, 2)))
+    with pytest.raises(GradientError, match=r"Normalize: backward needs a tensor .* that was changed"):
+        y.backward()
 
 
 def test_layer_norm_of_several_axes(tensor):

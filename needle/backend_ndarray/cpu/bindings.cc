@@ -1,6 +1,7 @@
 // The module of one instruction set: elementwise kernels, reductions, moving data, products. Each function checks what
 // it is handed, so that no call crashes, and runs the native kernel or the reference.
 #include "dispatch.h"
+#include "strides.h"
 
 namespace needle {
 namespace {
@@ -208,6 +209,65 @@ void bind_along_axis(py::module_& m) {
   }, "a", "axis", "out");
 }
 
+// Rows along an axis of a, which is not empty, and what has one element for each: a label or a number.
+void expect_per_row(const Call& call, const Argument& a, int axis, std::initializer_list<const Argument*> per_row) {
+  expect_float(call, a);
+  call.expect(a.view.shape[axis] > 0, "there are no elements along the axis");
+  for (const Argument* one : per_row) {
+    bool fits = one->view.ndim == a.view.ndim;
+    for (int i = 0; fits && i < a.view.ndim; ++i) fits = one->view.shape[i] == (i == axis ? 1 : a.view.shape[i]);
+    if (!fits) call.shape_error(std::string(one->name) + " must have a's shape, with length 1 along the axis");
+    if (one->view.dtype != DType::int64) expect_same_dtype(call, a, *one);
+  }
+}
+
+void expect_labels(const Call& call, const Argument& labels, int64_t classes) {
+  expect_dtype(call, labels, DType::int64);
+  const int64_t* const strides[] = {labels.view.strides};
+  for_each_index(labels.view.ndim, labels.view.shape, strides, 0, labels.size(), [&](const int64_t* at) {
+    const int64_t label = labels.view.as<int64_t>()[*at];
+    if (label < 0 || label >= classes) {
+      throw Error{"BoundsError", std::string(call.op) + ": label " + std::to_string(label) + " is not in 0.." +
+                                     std::to_string(classes - 1)};
+    }
+  });
+}
+
+void bind_cross_entropy(py::module_& m) {
+  def(m, "cross_entropy", [](handle a, handle labels, handle axis, handle out, handle largest, handle inverse) {
+    const Call call{"cross_entropy"};
+    Argument x(call, "a", a), classes(call, "labels", labels), y = Argument::output(call, "out", out),
+             top = Argument::output(call, "largest", largest), factor = Argument::output(call, "inverse", inverse);
+    int along = parse_axis(call, axis, x.view.ndim);
+    expect_per_row(call, x, along, {&classes, &y, &top, &factor});
+    expect_labels(call, classes, x.view.shape[along]);
+    call.expect(!y.overlaps(top) && !y.overlaps(factor) && !top.overlaps(factor),
+                "arrays that are written must not share memory");
+    for (const Argument* written : {&y, &top, &factor}) {
+      x.separate_from(*written);
+      classes.separate_from(*written);
+    }
+    dispatch(call, true, x.size(),
+             [&] { cross_entropy(x.view, classes.view, along, y.view, top.view, factor.view); },
+             a, labels, axis, out, largest, inverse);
+  }, "a", "labels", "axis", "out", "largest", "inverse");
+  def(m, "cross_entropy_gradient", [](handle d, handle a, handle labels, handle largest, handle inverse, handle axis,
+                                      handle out) {
+    const Call call{"cross_entropy_gradient"};
+    Argument g(call, "d", d), x(call, "a", a), classes(call, "labels", labels), top(call, "largest", largest),
+             factor(call, "inverse", inverse), y = Argument::output(call, "out", out);
+    int along = parse_axis(call, axis, x.view.ndim);
+    expect_same_shape(call, x, y);
+    expect_same_dtype(call, x, y);
+    expect_per_row(call, x, along, {&g, &classes, &top, &factor});
+    expect_labels(call, classes, x.view.shape[along]);
+    for (Argument* read : {&g, &x, &classes, &top, &factor}) read->separate_from(y);
+    dispatch(call, true, x.size(),
+             [&] { cross_entropy_gradient(g.view, x.view, classes.view, top.view, factor.view, along, y.view); },
+             d, a, labels, largest, inverse, axis, out);
+  }, "d", "a", "labels", "largest", "inverse", "axis", "out");
+}
+
 // Products.
 
 void bind_matmul(py::module_& m) {
@@ -297,6 +357,7 @@ void bind(py::module_& m) {
   bind_reduction(m, "reduce_max", Reduction::max);
   bind_reduction(m, "reduce_min", Reduction::min);
   bind_along_axis(m);
+  bind_cross_entropy(m);
   bind_matmul(m);
   bind_matmul_tiled(m);
   bind_layers(m);

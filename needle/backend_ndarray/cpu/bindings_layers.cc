@@ -238,8 +238,8 @@ void expect_apart(const Call& call, const Argument& a, const Argument& b) {
 }
 
 void bind_norm(py::module_& m) {
-  def(m, "normalize", [](handle x, handle weight, handle bias, handle axes, double eps, handle out, handle mean,
-                         handle variance) {
+  def(m, "normalize", [](handle x, handle weight, handle bias, handle axes, double eps, bool relu, handle out,
+                         handle mean, handle variance) {
     const Call call{"normalize"};
     Argument a(call, "x", x), y = Argument::output(call, "out", out), centre = Argument::output(call, "mean", mean),
              spread = Argument::output(call, "variance", variance);
@@ -260,43 +260,49 @@ void bind_norm(py::module_& m) {
     if (a.is_float()) for (const Argument* written : {&y, &centre, &spread}) a.separate_from(*written);
     if (a.size() == 0) return;
     dispatch(call, a.is_float(), a.size(),
-             [&] { normalize(a.view, scale.view(), shift.view(), along, eps, y.view, centre.view, spread.view); },
-             x, weight, bias, axes, eps, out, mean, variance);
-  }, "x", "weight", "bias", "axes", "eps", "out", "mean", "variance");
+             [&] { normalize(a.view, scale.view(), shift.view(), along, eps, relu, y.view, centre.view, spread.view); },
+             x, weight, bias, axes, eps, relu, out, mean, variance);
+  }, "x", "weight", "bias", "axes", "eps", "relu", "out", "mean", "variance");
 
-  def(m, "normalize_gradient", [](handle d, handle x, handle weight, handle mean, handle inv_std, handle axes,
-                                  handle out, handle out_weight, handle out_bias) {
+  def(m, "normalize_gradient", [](handle d, handle x, handle y, handle weight, handle mean, handle inv_std,
+                                  handle axes, handle out, handle out_weight, handle out_bias) {
     const Call call{"normalize_gradient"};
     Argument g(call, "d", d), a(call, "x", x), centre(call, "mean", mean), scale(call, "inv_std", inv_std),
-             y = Argument::output(call, "out", out);
-    Optional w(call, "weight", weight, false), yw(call, "out_weight", out_weight, true),
-             yb(call, "out_bias", out_bias, true);
+             to_x = Argument::output(call, "out", out);
+    Optional rectified(call, "y", y, false), w(call, "weight", weight, false),
+             to_weight(call, "out_weight", out_weight, true), to_bias(call, "out_bias", out_bias, true);
     Axes along = parse_axes(call, axes, a.view.ndim);
     expect_same_shape(call, g, a);
-    expect_same_shape(call, g, y);
+    expect_same_shape(call, g, to_x);
     expect_same_dtype(call, g, a);
-    expect_same_dtype(call, g, y);
+    expect_same_dtype(call, g, to_x);
     expect_statistic(call, a, centre, along);
     expect_statistic(call, a, scale, along);
-    call.expect(bool(w) == bool(yw) && bool(w) == bool(yb), "there are gradients of weight and bias or neither");
-    std::vector<Argument*> read{&g, &a, &centre, &scale}, written{&y};
+    call.expect(bool(w) == bool(to_weight) && bool(w) == bool(to_bias), "there are gradients of weight and bias or neither");
+    std::vector<Argument*> read{&g, &a, &centre, &scale}, written{&to_x};
+    if (rectified) {
+      expect_same_shape(call, g, *rectified);
+      expect_same_dtype(call, g, *rectified);
+      read.push_back(&*rectified);
+    }
     if (w) {
       expect_weight(call, a, *w);
-      for (Optional* result : {&yw, &yb}) {
+      for (Optional* result : {&to_weight, &to_bias}) {
         expect_same_shape(call, *w, **result);
         expect_same_dtype(call, *w, **result);
-        expect_apart(call, y, **result);
+        expect_apart(call, to_x, **result);
         written.push_back(&**result);
       }
-      expect_apart(call, *yw, *yb);
+      expect_apart(call, *to_weight, *to_bias);
       read.push_back(&*w);
     }
     if (a.is_float()) for (Argument* r : read) for (Argument* result : written) r->separate_from(*result);
     if (a.size() == 0) return;
     dispatch(call, a.is_float(), a.size(), [&] {
-      normalize_gradient(g.view, a.view, w.view(), centre.view, scale.view, along, y.view, yw.view(), yb.view());
-    }, d, x, weight, mean, inv_std, axes, out, out_weight, out_bias);
-  }, "d", "x", "weight", "mean", "inv_std", "axes", "out", "out_weight", "out_bias");
+      normalize_gradient(g.view, a.view, rectified.view(), w.view(), centre.view, scale.view, along, to_x.view,
+                         to_weight.view(), to_bias.view());
+    }, d, x, y, weight, mean, inv_std, axes, out, out_weight, out_bias);
+  }, "d", "x", "y", "weight", "mean", "inv_std", "axes", "out", "out_weight", "out_bias");
 }
 
 // Optimizer steps: lists of one length, the first of parameters, the second of gradients, then states.

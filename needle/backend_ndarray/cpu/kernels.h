@@ -37,6 +37,12 @@ void cumsum(const View& a, int axis, const View& out);
 void softmax(const View& a, int axis, const View& out);
 void log_softmax(const View& a, int axis, const View& out);
 
+// cross_entropy.cc: labels (int64), out, d and what is kept for the gradient have length 1 along the axis
+void cross_entropy(const View& a, const View& labels, int axis, const View& out, const View& largest,
+                   const View& inverse);
+void cross_entropy_gradient(const View& d, const View& a, const View& labels, const View& largest, const View& inverse,
+                            int axis, const View& out);
+
 // gather.cc
 void gather(const View& a, const View& indices, const View& out);
 void scatter_add(const View& a, const View& indices, const View& out);
@@ -67,10 +73,11 @@ void avg_pool(const View& x, const View& out, const PoolSettings& settings, bool
 void avg_pool_gradient(const View& d, const View& out, const PoolSettings& settings, bool count_include_pad);
 
 // norm.cc
-void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, const View& out,
-               const View& mean, const View& variance);
-void normalize_gradient(const View& d, const View& x, const View* weight, const View& mean, const View& inv_std,
-                        const Axes& axes, const View& out, const View* out_weight, const View* out_bias);
+void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, bool relu,
+               const View& out, const View& mean, const View& variance);
+void normalize_gradient(const View& d, const View& x, const View* y, const View* weight, const View& mean,
+                        const View& inv_std, const Axes& axes, const View& out, const View* out_weight,
+                        const View* out_bias);
 
 // update.cc
 void sgd_update(const Views& params, const Views& grads, const Views& velocities, double lr, double momentum,

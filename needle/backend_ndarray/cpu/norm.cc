@@ -2,6 +2,9 @@
 #include "norm.h"
 
 #include <cmath>
+#include <limits>
+
+#include "math.h"
 
 namespace needle {
 namespace {
@@ -55,7 +58,14 @@ template <class T>
 struct Known {
   std::vector<T> mean, weight, bias;
   std::vector<double> variance;
+  T lowest;  // of the result: 0 where ReLU follows, else -inf
 };
+
+// As for vectors: what ReLU makes of x where `least` is 0, and x itself where it is -inf. NaN passes.
+template <class T>
+T at_least(T x, T least) {
+  return least > x ? least : x;
+}
 
 template <class T>
 T inverse_root(double variance, double eps) {
@@ -73,6 +83,7 @@ void normalize_rows(const NormLayout& layout, const T* x, double eps, T* out, Kn
   }
   parallel_for(layout.outer, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
     const T *__restrict weight = weights.data(), *__restrict bias = biases.data();
+    const T lowest = known.lowest;
     for (int64_t i = begin; i < end; ++i) {
       const T* __restrict row = x + i * n;
       T* __restrict result = out + i * n;
@@ -80,7 +91,8 @@ void normalize_rows(const NormLayout& layout, const T* x, double eps, T* out, Kn
       const T mean = known.mean[i] = T(moments.sum / double(n));
       known.variance[i] = moments.squares / double(n);
       const T inv_std = inverse_root<T>(known.variance[i], eps);
-      for (int64_t c = 0; c < n; ++c) result[c] = (row[c] - mean) * (inv_std * weight[c]) + bias[c];
+      for (int64_t c = 0; c < n; ++c)
+        result[c] = at_least((row[c] - mean) * (inv_std * weight[c]) + bias[c], lowest);
     }
   });
 }
@@ -131,6 +143,7 @@ void normalize_blocks(const NormLayout& layout, const T* x, double eps, T* out, 
   const int64_t wide = layout.columns * layout.fold, room = folded_room(layout);
   parallel_for(layout.outer * layout.pieces, layout.piece_grain(), [&](int64_t begin, int64_t end) {
     T *means = scratch_of<T>(1, 3 * room), *scales = means + room, *shifts = scales + room;
+    const T lowest = known.lowest;
     int64_t filled = -1;  // the outer index that these are of
     for (int64_t i = begin; i < end; ++i) {
       const auto piece = layout.piece(i);
@@ -139,7 +152,7 @@ void normalize_blocks(const NormLayout& layout, const T* x, double eps, T* out, 
       const int64_t s = layout.outer_statistic[piece.outer], p = layout.outer_parameter[piece.outer];
       if (layout.columns == 1) {
         const T mean = known.mean[s], scale = inv_std[s] * known.weight[p], shift = known.bias[p];
-        for (int64_t r = 0; r < piece.rows; ++r) to[r] = (from[r] - mean) * scale + shift;
+        for (int64_t r = 0; r < piece.rows; ++r) to[r] = at_least((from[r] - mean) * scale + shift, lowest);
         continue;
       }
       if (filled != piece.outer) {
@@ -159,7 +172,8 @@ void normalize_blocks(const NormLayout& layout, const T* x, double eps, T* out, 
         for (int64_t r = 0; r < rows; ++r, at += wide)
           unroll<W>([&](int w) {
             const int64_t k = at + w * kLanes;
-            lanes.store(to + k, (lanes.template load<T>(from + k) - mean[w]) * scale[w] + shift[w]);
+            const Vec<T> result = (lanes.template load<T>(from + k) - mean[w]) * scale[w] + shift[w];
+            lanes.store(to + k, at_least(result, lowest));
           });
       });
     }
@@ -167,8 +181,8 @@ void normalize_blocks(const NormLayout& layout, const T* x, double eps, T* out, 
 }
 
 template <class T>
-void normalize_as(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, const View& out,
-                  const View& mean, const View& variance) {
+void normalize_as(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, bool relu,
+                  const View& out, const View& mean, const View& variance) {
   const NormLayout layout(x, axes, weight, bias);
   const Staged from = stage_dense(x, layout.order), to = stage_dense(out, layout.order, false);
   Known<T> known;
@@ -176,6 +190,7 @@ void normalize_as(const View& x, const View* weight, const View* bias, const Axe
   known.variance.resize(layout.statistics);
   known.weight = layout.read_parameters(weight, T(1));
   known.bias = layout.read_parameters(bias, T(0));
+  known.lowest = relu ? T(0) : -std::numeric_limits<T>::infinity();
   const auto run = layout.whole_rows ? normalize_rows<T> : normalize_blocks<T>;
   run(layout, from.view().as<T>(), eps, to.view().as<T>(), known);
   to.write_back();
@@ -185,11 +200,11 @@ void normalize_as(const View& x, const View* weight, const View* bias, const Axe
 
 }  // namespace
 
-void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, const View& out,
-               const View& mean, const View& variance) {
+void normalize(const View& x, const View* weight, const View* bias, const Axes& axes, double eps, bool relu,
+               const View& out, const View& mean, const View& variance) {
   if (x.size() == 0) return;
   const auto run = x.dtype == DType::float32 ? normalize_as<float> : normalize_as<double>;
-  run(x, weight, bias, axes, eps, out, mean, variance);
+  run(x, weight, bias, axes, eps, relu, out, mean, variance);
 }
 
 }  // namespace needle

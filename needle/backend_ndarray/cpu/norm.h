@@ -85,6 +85,14 @@ NEEDLE_INLINE void for_columns(int64_t columns, Tile tile) {
   if (c < columns) tile(std::integral_constant<int, 1>{}, FirstLanes{columns - c}, c);
 }
 
+// body(lanes, c) for vectors of columns.
+template <class Body>
+NEEDLE_INLINE void for_vectors(int64_t columns, Body body) {
+  int64_t c = 0;
+  for (; c + kLanes <= columns; c += kLanes) body(AllLanes{}, c);
+  if (c < columns) body(FirstLanes{columns - c}, c);
+}
+
 // tile(width, lanes, c, at, rows) for all tiles of n rows: columns c... (of folded rows) of `rows` folded rows, the
 // first of which begins at element `at` of the piece. The rows that fill no folded one follow as a shorter one.
 template <class Tile>

@@ -11,16 +11,42 @@ struct Known {  // by number
   std::vector<double> to_weight, to_bias;
 };
 
+// The gradient that comes in: all of it, or what ReLU lets through, where y is what it gave.
+template <class T>
+struct Plain {
+  const T* d;
+  Plain from(int64_t i) const { return {d + i}; }
+  T operator[](int64_t i) const { return d[i]; }
+  template <class To, class Lanes>
+  NEEDLE_INLINE Vec<To> load(Lanes lanes, int64_t i) const {
+    return lanes.template load<To>(d + i);
+  }
+};
+template <class T>
+struct Rectified {
+  const T *d, *y;
+  Rectified from(int64_t i) const { return {d + i, y + i}; }
+  T operator[](int64_t i) const {
+    const T value = d[i];  // read in any case: so the loop has no branch
+    return y[i] <= 0 ? T(0) : value;
+  }
+  template <class To, class Lanes>
+  NEEDLE_INLINE Vec<To> load(Lanes lanes, int64_t i) const {
+    const Vec<T> zero(T(0));
+    return convert<To>(select(lanes.template load<T>(y + i) <= zero, zero, lanes.template load<T>(d + i)));
+  }
+};
+
 struct Sums {
   double d, products;  // of d and of d * (x - mean)
 };
 
-template <class T>
-Sums row_sums(const T* d, const T* x, int64_t n, double mean) {
+template <class D, class T>
+Sums row_sums(const D& d, const T* x, int64_t n, double mean) {
   const int64_t whole = n / kLanes * kLanes;
   Vec<double> plain(0.0), products(0.0);
   for (int64_t i = 0; i < whole; i += kLanes) {
-    const Vec<double> of_d = load_as<double>(d + i);
+    const Vec<double> of_d = d.template load<double>(AllLanes{}, i);
     plain += of_d;
     products += of_d * (load_as<double>(x + i) - mean);
   }
@@ -32,8 +58,8 @@ Sums row_sums(const T* d, const T* x, int64_t n, double mean) {
   return sums;
 }
 
-template <class T>
-void column_sums(const NormLayout& layout, const T* d, const T* x, int64_t n, const double* means, double* sum,
+template <class D, class T>
+void column_sums(const NormLayout& layout, const D& d, const T* x, int64_t n, const double* means, double* sum,
                  double* products, double* room) {
   const int64_t wide = layout.columns * layout.fold;
   double *wide_sum = room, *wide_products = room + folded_room(layout);
@@ -47,7 +73,7 @@ void column_sums(const NormLayout& layout, const T* d, const T* x, int64_t n, co
     });
     for (int64_t r = 0; r < rows; ++r, at += wide)
       unroll<W>([&](int w) {
-        const Vec<double> of_d = lanes.template load<double>(d + at + w * kLanes);
+        const Vec<double> of_d = d.template load<double>(lanes, at + w * kLanes);
         total[w] += of_d;
         product[w] += of_d * (lanes.template load<double>(x + at + w * kLanes) - mean[w]);
       });
@@ -66,8 +92,8 @@ struct Taken {
   std::vector<T> shift, slope;
 };
 
-template <class T>
-Taken<T> measure(const NormLayout& layout, const T* d, const T* x, Known<T>& known) {
+template <class T, class D>
+Taken<T> measure(const NormLayout& layout, const D& d, const T* x, Known<T>& known) {
   const int64_t partial_count = layout.outer * layout.pieces, columns = layout.columns, room = folded_room(layout);
   double* partial = scratch_of<double>(0, partial_count * columns * 2);  // of each piece: sums, then products
   parallel_for(partial_count, layout.piece_grain(), [&](int64_t begin, int64_t end) {
@@ -78,9 +104,9 @@ Taken<T> measure(const NormLayout& layout, const T* d, const T* x, Known<T>& kno
       double* sum = partial + i * columns * 2;
       if (columns > 1) {
         fill_folded(layout, means, [&](int64_t c) { return double(mean[c]); });
-        column_sums(layout, d + piece.first, x + piece.first, piece.rows, means, sum, sum + columns, own);
+        column_sums(layout, d.from(piece.first), x + piece.first, piece.rows, means, sum, sum + columns, own);
       } else {
-        const Sums sums = row_sums(d + piece.first, x + piece.first, piece.rows, double(*mean));
+        const Sums sums = row_sums(d.from(piece.first), x + piece.first, piece.rows, double(*mean));
         sum[0] = sums.d, sum[1] = sums.products;
       }
     }
@@ -107,8 +133,8 @@ Taken<T> measure(const NormLayout& layout, const T* d, const T* x, Known<T>& kno
   return taken;
 }
 
-template <class T>
-void blocks_gradient(const NormLayout& layout, const T* d, const T* x, T* out, Known<T>& known) {
+template <class T, class D>
+void blocks_gradient(const NormLayout& layout, const D& d, const T* x, T* out, Known<T>& known) {
   const Taken<T> taken = measure(layout, d, x, known);
   const int64_t wide = layout.columns * layout.fold, room = folded_room(layout);
   parallel_for(layout.outer * layout.pieces, layout.piece_grain(), [&](int64_t begin, int64_t end) {
@@ -117,7 +143,8 @@ void blocks_gradient(const NormLayout& layout, const T* d, const T* x, T* out, K
     int64_t filled = -1;  // the outer index that these are of
     for (int64_t i = begin; i < end; ++i) {
       const auto piece = layout.piece(i);
-      const T *of_d = d + piece.first, *of_x = x + piece.first;
+      const D of_d = d.from(piece.first);
+      const T* of_x = x + piece.first;
       T* to = out + piece.first;
       const int64_t s = layout.outer_statistic[piece.outer], p = layout.outer_parameter[piece.outer];
       if (layout.columns == 1) {
@@ -146,7 +173,7 @@ void blocks_gradient(const NormLayout& layout, const T* d, const T* x, T* out, K
         for (int64_t r = 0; r < rows; ++r, at += wide)
           unroll<W>([&](int w) {
             const int64_t k = at + w * kLanes;
-            const Vec<T> g = lanes.template load<T>(of_d + k) * weight[w] - shift[w];
+            const Vec<T> g = of_d.template load<T>(lanes, k) * weight[w] - shift[w];
             lanes.store(to + k, (g - (lanes.template load<T>(of_x + k) - mean[w]) * slope[w]) * inv_std[w]);
           });
       });
@@ -155,33 +182,37 @@ void blocks_gradient(const NormLayout& layout, const T* d, const T* x, T* out, K
 }
 
 // Layer norm: x's gradient of a row at once, the parameters' over groups of rows, joined in order.
-template <class T>
-void rows_gradient(const NormLayout& layout, const T* d, const T* x, T* out, Known<T>& known) {
+template <class T, class D>
+void rows_gradient(const NormLayout& layout, const D& d, const T* x, T* out, Known<T>& known) {
   const int64_t n = layout.columns, group = std::max<int64_t>(16, 8192 / n);
   const int64_t groups = (layout.outer + group - 1) / group;
   std::vector<T> weights(n);
   for (int64_t c = 0; c < n; ++c) weights[c] = known.weight[layout.column_parameter[c]];
   double* partial = scratch_of<double>(0, groups * n * 2);  // of each group: to_weight, then to_bias
   parallel_for(groups, 1, [&](int64_t begin, int64_t end) {
-    T* __restrict scaled = scratch_of<T>(1, n);  // d * weight
-    const T* __restrict weight = weights.data();
+    T* scaled = scratch_of<T>(1, n);  // d * weight
     for (int64_t i = begin; i < end; ++i) {
-      double *__restrict to_weight = partial + i * n * 2, *__restrict to_bias = to_weight + n;
+      double *to_weight = partial + i * n * 2, *to_bias = to_weight + n;
       std::fill(to_weight, to_weight + 2 * n, 0.0);
       for (int64_t row = i * group; row < std::min(layout.outer, (i + 1) * group); ++row) {
-        const T *__restrict of_d = d + row * n, *__restrict of_x = x + row * n;
-        T* __restrict to = out + row * n;
+        const D of_d = d.from(row * n);
         const T mean = known.mean[row], inv_std = known.inv_std[row];
-        for (int64_t c = 0; c < n; ++c) scaled[c] = of_d[c] * weight[c];
-        const Sums sums = row_sums(scaled, of_x, n, double(mean));
+        for_vectors(n, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+          lanes.store(scaled + c, of_d.template load<T>(lanes, c) * lanes.template load<T>(weights.data() + c));
+        });
+        const Sums sums = row_sums(Plain<T>{scaled}, x + row * n, n, double(mean));
         const T shift = T(sums.d / double(n));
         const T slope = T(sums.products / double(n) * double(inv_std) * double(inv_std));
-        for (int64_t c = 0; c < n; ++c) {
-          const T distance = of_x[c] - mean;
-          to[c] = (scaled[c] - shift - distance * slope) * inv_std;
-          to_weight[c] += double(of_d[c] * (distance * inv_std));
-          to_bias[c] += double(of_d[c]);
-        }
+        for_vectors(n, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+          const Vec<T> distance = lanes.template load<T>(x + row * n + c) - mean, g = of_d.template load<T>(lanes, c);
+          const Vec<T> left = lanes.template load<T>(scaled + c) - shift - distance * slope;
+          lanes.store(out + row * n + c, left * inv_std);
+          const auto add = [&](double* sum, Vec<T> v) __attribute__((always_inline)) {
+            lanes.store(sum, lanes.template load<double>(sum) + convert<double>(v));
+          };
+          add(to_weight + c, g * (distance * inv_std));
+          add(to_bias + c, g);
+        });
       }
     }
   });
@@ -193,7 +224,7 @@ void rows_gradient(const NormLayout& layout, const T* d, const T* x, T* out, Kno
 }
 
 template <class T>
-void gradient_as(const View& d, const View& x, const View* weight, const View& mean, const View& inv_std,
+void gradient_as(const View& d, const View& x, const View* y, const View* weight, const View& mean, const View& inv_std,
                  const Axes& axes, const View& out, const View* out_weight, const View* out_bias) {
   const NormLayout layout(x, axes, weight, nullptr);
   const Order& order = layout.order;
@@ -204,8 +235,17 @@ void gradient_as(const View& d, const View& x, const View* weight, const View& m
   known.weight = layout.read_parameters(weight, T(1));
   known.to_weight.resize(layout.parameters);
   known.to_bias.resize(layout.parameters);
-  const auto run = layout.whole_rows ? rows_gradient<T> : blocks_gradient<T>;
-  run(layout, of_d.view().as<T>(), of_x.view().as<T>(), to.view().as<T>(), known);
+  const auto run = [&](const auto& incoming) {
+    using D = std::decay_t<decltype(incoming)>;
+    const auto gradient = layout.whole_rows ? rows_gradient<T, D> : blocks_gradient<T, D>;
+    gradient(layout, incoming, of_x.view().as<T>(), to.view().as<T>(), known);
+  };
+  if (y) {
+    const Staged of_y = stage_dense(*y, order);
+    run(Rectified<T>{of_d.view().as<T>(), of_y.view().as<T>()});
+  } else {
+    run(Plain<T>{of_d.view().as<T>()});
+  }
   to.write_back();
   if (out_weight) layout.write_parameters<T>(known.to_weight, *out_weight);
   if (out_bias) layout.write_parameters<T>(known.to_bias, *out_bias);
@@ -213,11 +253,12 @@ void gradient_as(const View& d, const View& x, const View* weight, const View& m
 
 }  // namespace
 
-void normalize_gradient(const View& d, const View& x, const View* weight, const View& mean, const View& inv_std,
-                        const Axes& axes, const View& out, const View* out_weight, const View* out_bias) {
+void normalize_gradient(const View& d, const View& x, const View* y, const View* weight, const View& mean,
+                        const View& inv_std, const Axes& axes, const View& out, const View* out_weight,
+                        const View* out_bias) {
   if (x.size() == 0) return;
   const auto run = x.dtype == DType::float32 ? gradient_as<float> : gradient_as<double>;
-  run(d, x, weight, mean, inv_std, axes, out, out_weight, out_bias);
+  run(d, x, y, weight, mean, inv_std, axes, out, out_weight, out_bias);
 }
 
 }  // namespace needle

@@ -35,7 +35,7 @@ struct Max {
     return {Vec<T>(-std::numeric_limits<T>::infinity()), first_tap};
   }
   NEEDLE_INLINE void tap(State& state, Vec<T> v, int64_t k) const {  // the first maximum stays, and the first NaN
-    const Vec<Int<T>> wins = (v > state.best) | ((v != v) & (state.best == state.best));
+    const Vec<Int<T>> wins = ~(v <= state.best) & (state.best == state.best);
     state.best = select(wins, v, state.best);
     state.position = select(wins, Vec<Int<T>>(Int<T>(k)), state.position);
   }
@@ -114,17 +114,18 @@ struct ToAll {
 
 template <class T, class Pooling>
 void pool(const PoolLayout& layout, const View& x, T padding, bool include_pad, const Pooling& pooling) {
-  if (layout.channels_inner)
-    pool_channels(layout, x.as<T>(), include_pad, pooling);
-  else
-    pool_rows(layout, x.as<T>(), padding, include_pad, pooling);
+  if (!layout.channels_inner) return pool_rows(layout, x.as<T>(), padding, include_pad, pooling);
+  (layout.has_kernel(2) ? pool_channels<2, T, Pooling> : pool_channels<0, T, Pooling>)(layout, x.as<T>(), include_pad, pooling);
 }
 
 template <class T, class Share>
 void unpool(const PoolLayout& layout, const View& out, const Share& share) {
   if (!layout.channels_inner) return unpool_rows(layout, out.as<T>(), share);
   const bool apart = layout.h.kernel <= layout.h.stride && layout.w.kernel <= layout.w.stride;
-  (apart ? unpool_channels_apart<T, Share> : unpool_channels<T, Share>)(layout, out.as<T>(), share);
+  const auto run = !apart                  ? unpool_channels<T, Share>
+                   : layout.has_kernel(2) ? unpool_channels_apart<2, T, Share>
+                                           : unpool_channels_apart<0, T, Share>;
+  run(layout, out.as<T>(), share);
 }
 
 template <class T, class Position>

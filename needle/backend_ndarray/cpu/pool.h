@@ -17,6 +17,7 @@ namespace needle {
 
 struct Span {
   int64_t begin, end;
+  int64_t length() const { return end - begin; }
 };
 
 struct PoolAxis {
@@ -44,6 +45,7 @@ struct PoolLayout {
   PoolAxis h, w;
   bool channels_inner;  // memory is in the order N,H,W,C, else in N,C,H,W
 
+  bool has_kernel(int64_t size) const { return h.kernel == size && w.kernel == size; }
   Order order() const { return channels_inner ? Order{0, 2, 3, 1} : Order{0, 1, 2, 3}; }
   int64_t windows() const { return images * channels * h.windows * w.windows; }
   int64_t grain(int64_t elements) const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements)); }
@@ -61,7 +63,8 @@ NEEDLE_INLINE void for_channels(int64_t channels, Body body) {
 
 // A pooling is a functor: begin(first tap), then tap(state, pixels, k) for the taps on the image (and on padding, with
 // pixels that change nothing) and end_row(state) after each row of them, then finish(state, lanes, window, counts).
-template <class T, class Pooling>
+// `known` is the kernel's height and width, where the compiler is to know them.
+template <int known, class T, class Pooling>
 void pool_channels(const PoolLayout& g, const T* x, bool include_pad, const Pooling& pooling) {
   std::vector<Span> columns;
   for (int64_t wo = 0; wo < g.w.windows; ++wo) columns.push_back(g.w.taps(wo));
@@ -75,17 +78,20 @@ void pool_channels(const PoolLayout& g, const T* x, bool include_pad, const Pool
         const T* corner = x + ((n * g.h.size + ho * g.h.stride - g.h.padding) * g.w.size + wo * g.w.stride -
                                g.w.padding) * g.channels;
         const T total = T(count * g.w.count(wo, include_pad));
-        const auto window = [&](auto lanes, int64_t c) __attribute__((always_inline)) {
-          auto state = pooling.begin(Vec<Int<T>>(Int<T>(rows.begin * g.w.kernel + taps.begin)));
-          for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
-            const T* pixels = corner + kh * g.w.size * g.channels + c;
-            for (int64_t kw = taps.begin; kw < taps.end; ++kw)
-              pooling.tap(state, lanes.template load<T>(pixels + kw * g.channels), kh * g.w.kernel + kw);
-            pooling.end_row(state);
-          }
-          pooling.finish(state, lanes, i * row + wo * g.channels + c, Vec<T>(total));
+        const auto pool = [&](Span rows, Span taps, int64_t width) __attribute__((always_inline)) {
+          for_channels(g.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+            auto state = pooling.begin(Vec<Int<T>>(Int<T>(rows.begin * width + taps.begin)));
+            for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
+              const T* pixels = corner + kh * g.w.size * g.channels + c;
+              for (int64_t kw = taps.begin; kw < taps.end; ++kw)
+                pooling.tap(state, lanes.template load<T>(pixels + kw * g.channels), kh * width + kw);
+              pooling.end_row(state);
+            }
+            pooling.finish(state, lanes, i * row + wo * g.channels + c, Vec<T>(total));
+          });
         };
-        for_channels(g.channels, window);
+        if (known && rows.length() == known && taps.length() == known) pool({0, known}, {0, known}, known);
+        else pool(rows, taps, g.w.kernel);
       }
     }
   });
@@ -183,7 +189,7 @@ void unpool_channels(const PoolLayout& g, T* out, const Share& share) {
 }
 
 // The same where no two windows overlap: each window writes its pixels.
-template <class T, class Share>
+template <int known, class T, class Share>
 void unpool_channels_apart(const PoolLayout& g, T* out, const Share& share) {
   std::vector<Span> columns;
   for (int64_t wo = 0; wo < g.w.windows; ++wo) columns.push_back(g.w.taps(wo));
@@ -201,14 +207,18 @@ void unpool_channels_apart(const PoolLayout& g, T* out, const Share& share) {
       for (int64_t wo = 0; wo < g.w.windows; ++wo) {
         const Span taps = columns[wo];
         T* corner = out + (n * g.h.size + top) * row + (wo * g.w.stride - g.w.padding) * g.channels;
-        for_channels(g.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
-          const auto given = share.load(lanes, (i * g.w.windows + wo) * g.channels + c);
-          for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
-            T* pixels = corner + kh * row + c;
-            for (int64_t kw = taps.begin; kw < taps.end; ++kw)
-              lanes.store(pixels + kw * g.channels, share.at(given, kh * g.w.kernel + kw));
-          }
-        });
+        const auto unpool = [&](Span rows, Span taps, int64_t width) __attribute__((always_inline)) {
+          for_channels(g.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+            const auto given = share.load(lanes, (i * g.w.windows + wo) * g.channels + c);
+            for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
+              T* pixels = corner + kh * row + c;
+              for (int64_t kw = taps.begin; kw < taps.end; ++kw)
+                lanes.store(pixels + kw * g.channels, share.at(given, kh * width + kw));
+            }
+          });
+        };
+        if (known && rows.length() == known && taps.length() == known) unpool({0, known}, {0, known}, known);
+        else unpool(rows, taps, g.w.kernel);
       }
     }
   });

@@ -252,6 +252,7 @@ NEEDLE_INLINE void store_as(To* p, Vec<From> v) {
 }
 template <class To, class From>
 NEEDLE_INLINE Vec<To> convert(Vec<From> v) {
+  if constexpr (std::is_same_v<To, From>) return v;
 #if defined(__AVX512F__)  // from halves of the register: a way through memory would wait for it
   if constexpr (std::is_same_v<To, double> && std::is_same_v<From, float>) {
     Vec<double> r;

@@ -1,37 +1,24 @@
 // softmax and its logarithm along one axis. The maximum is subtracted first; sums are taken in double.
-#include "parallel.h"
-#include "reduction.h"
+#include "softmax.h"
 
 namespace needle {
 
 namespace {
 
-// n elements side by side. The lanes beyond n hold -inf, whose exponential is 0.
 template <class T, bool logarithm>
 void softmax_row(const T* p, T* out, int64_t n) {
-  Vec<T> lanes(Max<T>::kStart);
-  reduce_row<Max<T>>(p, 1, n, lanes);
-  Vec<T> largest = join(lanes, [](T a, T b) { return Max<T>::combine(a, b); });
-  auto for_each_vector = [&](auto body) NEEDLE_INLINE_LAMBDA {
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) body(load(p + i) - largest, i, int64_t(kLanes));
-    if (i < n) body(load_first(p + i, n - i, -kInfinity<T>) - largest, i, n - i);
-  };
-  auto write = [&](int64_t i, int64_t count, Vec<T> v) NEEDLE_INLINE_LAMBDA {
-    if (count == kLanes) store(out + i, v);
-    else store_first(out + i, v, count);
-  };
+  Vec<T> largest = largest_of(p, n);
   Vec<double> sums(0);
-  for_each_vector([&](Vec<T> shifted, int64_t i, int64_t count) NEEDLE_INLINE_LAMBDA {
+  for_each_shifted(p, n, largest, [&](Vec<T> shifted, int64_t i, int64_t count) NEEDLE_INLINE_LAMBDA {
     Vec<T> e = exp(shifted);
     sums += convert<double>(e);
-    if (!logarithm) write(i, count, e);
+    if (!logarithm) store_some(out + i, e, count);
   });
   double total = join_sum(sums);
   if (logarithm) {
     Vec<T> log_total = static_cast<T>(log(Vec<double>(total))[0]);
-    for_each_vector([&](Vec<T> shifted, int64_t i, int64_t count) NEEDLE_INLINE_LAMBDA {
-      write(i, count, shifted - log_total);
+    for_each_shifted(p, n, largest, [&](Vec<T> shifted, int64_t i, int64_t count) NEEDLE_INLINE_LAMBDA {
+      store_some(out + i, shifted - log_total, count);
     });
   } else {
     Vec<T> factor = static_cast<T>(1 / total);
@@ -41,7 +28,7 @@ void softmax_row(const T* p, T* out, int64_t n) {
   }
 }
 
-constexpr int64_t kColumns = 256, kGrainElements = 1 << 13;
+constexpr int64_t kColumns = 256;
 
 // `columns` columns side by side, each along an axis.
 template <class T, bool logarithm>
@@ -89,7 +76,7 @@ void run_softmax(const View& a, int axis_number, const View& out) {
 
   if (keeps_columns(plan) && plan.kept.back().out_stride == 1) {
     ColumnBlocks blocks(plan, kColumns);
-    int64_t grain = std::max<int64_t>(1, kGrainElements / (plan.count * kColumns));
+    int64_t grain = std::max<int64_t>(1, kSoftmaxGrain / (plan.count * kColumns));
     parallel_for(blocks.count, grain, [&](int64_t begin, int64_t end) {
       blocks.for_each(begin, end, [&](int64_t, int64_t columns, int64_t from, int64_t to) {
         softmax_columns<T, logarithm>(p + from, q + to, columns, axis, out_stride);
@@ -98,7 +85,7 @@ void run_softmax(const View& a, int axis_number, const View& out) {
     return;
   }
   bool plain = axis.length == 1 || (axis.stride == 1 && out_stride == 1);
-  int64_t grain = std::max<int64_t>(1, kGrainElements / plan.count);
+  int64_t grain = std::max<int64_t>(1, kSoftmaxGrain / plan.count);
   parallel_for(plan.outputs, grain, [&](int64_t begin, int64_t end) {
     T* row = plain ? nullptr : static_cast<T*>(scratch(5, axis.length * sizeof(T)));
     for_each_offset(plan.kept, 0, begin, end, [&](int64_t from, int64_t to) {
