@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.backend_ndarray import layers
@@ -154,6 +154,32 @@ def batch_norm(
     return Normalize(shape, axes, spread, not_negative(name, "eps", eps), relu, on_statistics)(*inputs)
 
 
+class NormalizeByStatistics(TensorOp):
+    """(x - mean) / sqrt(variance + eps) * weight + bias by given statistics, of channels along axis 1 of x.
+
+    The inputs are x, mean and variance, then weight and bias as far as there are any.
+    """
+
+    def __init__(self, eps: float, has_weight: bool) -> None:
+        self.eps, self.has_weight = eps, has_weight
+
+    def compute(self, *inputs: NDArray) -> NDArray:
+        result: NDArray = self._formula(*inputs)
+        return result
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        return differentiate(self._formula, node.inputs, out_grad)
+
+    def _formula(self, x: Any, mean: Any, variance: Any, *parameters: Any) -> Any:
+        """Say it once for arrays and for tensors."""
+        scale = (variance + self.eps) ** -0.5
+        if self.has_weight:
+            scale, parameters = scale * parameters[0], parameters[1:]
+        spread = (x.shape[1], *[1] * (x.ndim - 2))
+        out = (x - mean.reshape(spread)) * scale.reshape(spread)
+        return out + parameters[0].reshape(spread) if parameters else out
+
+
 def batch_norm_inference(
     x: Tensor,
     mean: Tensor,
@@ -164,7 +190,7 @@ def batch_norm_inference(
 ) -> Tensor:
     """Normalise each channel of (N,C,...) by given statistics: (x - mean) / sqrt(variance + eps) * weight + bias.
 
-    All but x are of shape (C,). Composed of elementwise ops.
+    All but x are of shape (C,).
 
     >>> import needle as ndl
     >>> x, mean, variance = ndl.Tensor([[5.0]]), ndl.Tensor([1.0]), ndl.Tensor([4.0])
@@ -172,13 +198,10 @@ def batch_norm_inference(
     [[2.0]]
     """
     name = "batch_norm_inference"
-    channels = _channels_first(name, x)[1]
-    scale = (parameter(name, "variance", variance, (channels,)) + not_negative(name, "eps", eps)) ** -0.5
-    if weight is not None:
-        scale = scale * parameter(name, "weight", weight, (channels,))
-    spread = (channels, *[1] * (x.ndim - 2))
-    out = (x - reshape(parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
-    return out if bias is None else out + reshape(parameter(name, "bias", bias, (channels,)), spread)
+    shape = (_channels_first(name, x)[1],)
+    given = [("mean", mean), ("variance", variance), ("weight", weight), ("bias", bias)]
+    inputs = [parameter(name, what, a, shape) for what, a in given if a is not None]
+    return NormalizeByStatistics(not_negative(name, "eps", eps), weight is not None)(*promote(x, *inputs))
 
 
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
