@@ -30,6 +30,14 @@ class PoolSettings(NamedTuple):
     padding: Pair = (0, 0)
 
 
+# Activation.
+
+
+def relu_gradient(d: NDArray, y: NDArray) -> NDArray:
+    """Give d where y, a result of ReLU, is above 0 or NaN, and 0 elsewhere."""
+    return d._binary("relu_gradient", y)
+
+
 # Convolution: x (N,H,W,C), weight (Kh,Kw,C/groups,O), d (N,Ho,Wo,O), all of one dtype.
 
 
