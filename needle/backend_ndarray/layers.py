@@ -242,6 +242,18 @@ def normalize_gradient(
     return out, to_weight, to_bias
 
 
+def normalize_by(x: NDArray, mean: NDArray, scale: NDArray, bias: NDArray | None, relu: bool) -> NDArray:
+    """Give (x - mean) * scale + bias, or with `relu` max(..., 0) of that: one array, gone through by each kernel."""
+    out = x - mean
+    kernels = out.device.kernels
+    kernels.multiply(out, scale, out)
+    if bias is not None:
+        kernels.add(out, bias, out)
+    if relu:
+        kernels.maximum(out, 0, out)
+    return out
+
+
 # Cross entropy: a's rows along an axis, which has elements, and a label of int64, in range, for each.
 
 

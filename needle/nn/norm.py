@@ -111,8 +111,7 @@ class BatchNorm1d(_Norm):
             raise ShapeError(f"{name}: expected {self._axes} with C = {self.dim}, got shape {x.shape}")
         if self.training:
             return ops.batch_norm(x, self.weight, self.bias, self.eps, self._update_statistics, relu)
-        y = ops.batch_norm_inference(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-        return ops.relu(y) if relu else y
+        return ops.batch_norm_inference(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps, relu)
 
     def _update_statistics(self, mean: NDArray, variance: NDArray, count: int) -> None:
         if self.unbiased:

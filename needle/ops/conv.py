@@ -53,7 +53,8 @@ class _ConvOp(TensorOp):
 
     def to_weight(self, x: Tensor, d: Tensor, weight: Tensor) -> Tensor:
         """Give the gradient of a weight such as that."""
-        return ConvWeightGradient(self.settings, weight.shape[:2], self.channels_first)(x, d)
+        height, width = weight.shape[:2]
+        return ConvWeightGradient(self.settings, (height, width), self.channels_first)(x, d)
 
 
 class Conv(_ConvOp):
