@@ -22,7 +22,7 @@ LAYERS = [
     ["anomaly", "training", "io"],
     ["testing"],
     ["__init__"],
-    ["__main__"],
+    ["__main__", "course"],
     ["apps"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -73,3 +73,12 @@ def test_a_wheel_works_away_from_the_repository(tmp_path):
     code = "import needle; print(needle.__file__, len(needle.data.Digits()))"
     done = run(sys.executable, "-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(installed)})
     assert done.stdout.split() == [str(installed / "needle" / "__init__.py"), "1442"], done.stderr
+    course, environment = (sys.executable, "-m", "needle.course"), os.environ | {"PYTHONPATH": str(installed)}
+    assert run(*course, "make", "homework", cwd=tmp_path, env=environment).returncode == 0
+    for solution in (installed / "needle" / "course" / "assignments").glob("*[!s].py"):
+        if not solution.stem.startswith("__"):
+            done = run(*course, "check", Path("homework") / solution.name, cwd=tmp_path, env=environment)
+            assert done.returncode == 1 and "This part is not written yet." in done.stdout, done.stderr
+            shutil.copy(solution, tmp_path / "homework")
+            done = run(*course, "check", Path("homework") / solution.name, cwd=tmp_path, env=environment)
+            assert done.returncode == 0, done.stdout + done.stderr

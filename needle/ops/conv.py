@@ -12,6 +12,7 @@ from needle.backend_ndarray import layers
 from needle.backend_ndarray.layers import ConvSettings
 from needle.errors import ShapeError
 from needle.ops.arguments import PairLike, integer, pair, parameter, promote, tensor
+from needle.ops.cast import astype
 from needle.ops.reduce import summation
 from needle.ops.shape import permute, reshape
 
@@ -78,6 +79,7 @@ class Conv(_ConvOp):
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, *bias = node.inputs
+        out_grad = astype(out_grad, node.dtype)
         pixels = (0, 2, 3) if self.channels_first else (0, 1, 2)
         return (
             self.to_input(out_grad, weight, x) if x.requires_grad else None,
@@ -99,6 +101,7 @@ class ConvInputGradient(_ConvOp):
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         d, weight = node.inputs
+        out_grad = astype(out_grad, node.dtype)
         return (
             self.to_output(out_grad, weight) if d.requires_grad else None,
             self.to_weight(out_grad, d, weight) if weight.requires_grad else None,
@@ -117,6 +120,7 @@ class ConvWeightGradient(_ConvOp):
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, d = node.inputs
+        out_grad = astype(out_grad, node.dtype)
         return (
             self.to_input(d, out_grad, x) if x.requires_grad else None,
             self.to_output(x, out_grad) if d.requires_grad else None,

@@ -17,6 +17,7 @@ from needle.errors import ShapeError
 from needle.gradients import differentiate
 from needle.ops.activation import relu as rectify
 from needle.ops.arguments import integer, not_negative, parameter, promote, tensor
+from needle.ops.cast import astype
 from needle.ops.comparison import less_equal
 from needle.ops.reduce import mean, summation
 from needle.ops.selection import masked_fill
@@ -65,6 +66,7 @@ class Normalize(TensorOp):
         return _shaped(out, x.shape)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        out_grad = astype(out_grad, node.dtype)
         gradients = NormalizeGradients(self, node if self.relu else None)(out_grad, *node.inputs[:2])
         return tuple([gradients[i] if value.requires_grad else None for i, value in enumerate(node.inputs)])
 

@@ -7,7 +7,7 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
 from needle.errors import BoundsError, DTypeError, ShapeError
-from needle.ops.arguments import number, tensor
+from needle.ops.arguments import as_scalar, tensor
 
 
 class MakeTensorTuple(TensorTupleOp):
@@ -148,4 +148,4 @@ def fused_add_scalars(a: Tensor, c0: float, c1: float) -> TensorTuple:
     >>> [entry.numpy().tolist() for entry in fused_add_scalars(ndl.Tensor([1.0]), 2, 3)]
     [[3.0], [4.0]]
     """
-    return FusedAddScalars(number("fused_add_scalars", "c0", c0), number("fused_add_scalars", "c1", c1))(a)
+    return FusedAddScalars(as_scalar("fused_add_scalars", "c0", c0), as_scalar("fused_add_scalars", "c1", c1))(a)

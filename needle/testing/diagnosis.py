@@ -36,10 +36,11 @@ class Diagnosis:
         got, expected = self.got[self.wrong], self.expected[self.wrong]
         what = self._not_finite(got) or self._factor(got, expected) or self._fault()
         moved = "" if what else self._moved()
-        where = self._count() if moved else self._border() or self._block() or self._count()
+        where = self.count() if moved else self._border() or self._block() or self.count()
         return ": ".join([text for text in (where, what or moved or self._offset()) if text])
 
-    def _count(self) -> str:
+    def count(self) -> str:
+        """Say how many elements are wrong, which is all of `suggestion` where they look like nothing known."""
         count, size = int(self.wrong.sum()), self.wrong.size
         if count == size:
             return "every element is wrong" if size > 1 else ""

@@ -330,7 +330,7 @@ NATIVE = [
         MATH,
     ),
     Fault(
-        "copy: the last columns of a transposed tile",
+        "copies: the last columns of a transposed tile",
         f"{CPU}/strides.cc",
         "copy(0, full_columns, full_rows, columns);",
         "",
@@ -349,6 +349,72 @@ NATIVE = [
         "last >= handle->size)",
         "last > handle->size)",
         "tests/backend_ndarray/test_native_bad_input.py",
+    ),
+    Fault(
+        "max pooling: >= for >", f"{CPU}/pool.cc", "wins = ~(v <= state.best) &", "wins = ~(v < state.best) &", LAYERS
+    ),
+    Fault(
+        "average pooling: padding counts always",
+        f"{CPU}/pool.h",
+        "const int64_t border = include_pad ? padding : 0,",
+        "const int64_t border = padding,",
+        LAYERS,
+    ),
+    Fault(
+        "cross entropy: maximum not subtracted at the label",
+        f"{CPU}/cross_entropy.cc",
+        "- (row[labels.as<int64_t>()[at[0]]] - top);",
+        "- row[labels.as<int64_t>()[at[0]]];",
+        "tests/ops/test_loss.py",
+    ),
+    Fault(
+        "cross entropy gradient: label not subtracted",
+        f"{CPU}/cross_entropy.cc",
+        "* factor - Vec<T>(1)) * scale)[0];",
+        "* factor) * scale)[0];",
+        "tests/ops/test_loss.py",
+    ),
+    Fault(
+        "SGD: Nesterov's step is the plain one",
+        f"{CPU}/update.cc",
+        "(nesterov ? g + momentum * velocity : velocity)",
+        "velocity",
+        "tests/optim",
+    ),
+    Fault(
+        "Adam: eps inside the root",
+        f"{CPU}/update.cc",
+        "(std::sqrt(v) * root_scale + eps)",
+        "(std::sqrt(v + eps) * root_scale)",
+        "tests/optim tests/cases",
+    ),
+    Fault(
+        "AdamW: decay twice",
+        f"{CPU}/update.cc",
+        "decoupled ? grad[i] : grad[i] + weight_decay * was",
+        "grad[i] + weight_decay * was",
+        "tests/optim",
+    ),
+    Fault(
+        "variance: divided by N - 1",
+        f"{CPU}/norm.cc",
+        "known.variance[s] /= double(layout.count);",
+        "known.variance[s] /= double(layout.count - 1);",
+        "tests/ops/test_norm.py",
+    ),
+    Fault(
+        "variance: pieces' means taken for the mean",
+        f"{CPU}/norm.cc",
+        "known.variance[s] += squares + n * distance * distance;",
+        "known.variance[s] += squares;",
+        "tests/ops tests/backend_ndarray/test_native_layers.py",
+    ),
+    Fault(
+        "layer norm: bias of the first column",
+        f"{CPU}/norm.cc",
+        "biases[c] = known.bias[layout.column_parameter[c]];",
+        "biases[c] = known.bias[0];",
+        "tests/ops/test_norm.py",
     ),
 ]
 

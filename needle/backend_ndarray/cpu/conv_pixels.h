@@ -86,18 +86,22 @@ struct Pixels {
 // computed in parallel. add(i, sum) takes each sum. Blocks go in rounds, to bound the memory.
 template <class T, class Task, class Add>
 void sum_over_blocks(int64_t blocks, int64_t size, Task task, Add add) {
+  constexpr int64_t kAtOnce = 1 << 10;  // elements of the sum, which stay in the first cache
   const int64_t round = std::min(blocks, std::max<int64_t>(2 * num_threads(), (1 << 20) / size));
   T* sums = static_cast<T*>(scratch(kShared, (round + 1) * size * sizeof(T)));
   T* total = sums + round * size;
-  std::fill(total, total + size, T{});
   for (int64_t first = 0; first < blocks; first += round) {
     const int64_t count = std::min(round, blocks - first);
     parallel_for(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) task(first + i, sums + i * size);
     });
     parallel_for(size, std::max<int64_t>(kTileColumns<T>, (1 << 16) / count), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t j = begin; j < end; ++j) total[j] += sums[i * size + j];
+      for (int64_t at = begin; at < end; at += kAtOnce) {
+        const int64_t last = std::min(end, at + kAtOnce);
+        if (first == 0) std::fill(total + at, total + last, T{});
+        for (int64_t i = 0; i < count; ++i)
+          for (int64_t j = at; j < last; ++j) total[j] += sums[i * size + j];
+      }
     });
   }
   add(total);

@@ -17,9 +17,13 @@ class WeightGradient {
         outputs_(out.shape[3] / settings.groups), taps_(out.shape[0] * out.shape[1]) {}
 
   void run() {
-    constexpr int64_t kFewInputs = 16;  // few for the rows of a tile, which then run over the taps too
+    constexpr int64_t kFewInputs = 16;   // few for the rows of a tile, which then run over the taps too
+    constexpr int64_t kSmall = 1 << 14;  // elements of a gradient so small that each block of pixels may have its own
+    const int64_t size = taps_ * inputs_ * groups_ * outputs_;
     if (inputs_ <= kFewInputs)
       by_pixels();
+    else if (size <= kSmall)
+      sum_blocks([this](int64_t block, T* sums) { taps_task(block, sums); });
     else
       by_weights();
   }
@@ -89,7 +93,6 @@ class WeightGradient {
   // Few channels: blocks of pixels are computed in parallel, for all taps at once. The input rows of a block are
   // copied between zeros, so that a tap lies equally far from every pixel.
   void by_pixels() {
-    const int64_t rows = taps_ * inputs_;
     const ConvAxis &h = pixels_.h, &w = pixels_.w;
     row_size_ = std::max((w.output - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.padding + w.input) * inputs_;
     adjacent_ = w.dilation == 1 && w.kernel * inputs_ >= kTileRows / 2;
@@ -97,17 +100,36 @@ class WeightGradient {
       for (int64_t kw = 0; kw < w.kernel; ++kw)
         for (int64_t c = 0; c < inputs_; ++c)
           offsets_.push_back(kh * h.dilation * row_size_ + kw * w.dilation * inputs_ + c);
-    sum_over_blocks<T>(
-        pixels_.blocks, groups_ * rows * outputs_, [this](int64_t block, T* sums) { pixels_task(block, sums); },
-        [&](const T* sums) {
-          for (int64_t i = 0; i < groups_ * rows; ++i) {
-            const T* from = sums + i * outputs_;
-            std::copy(from, from + outputs_, result(i / inputs_ % taps_, i % inputs_, i / rows * outputs_));
-          }
-        });
+    sum_blocks([this](int64_t block, T* sums) { pixels_task(block, sums); });
   }
 
-  // sums (group, tap, input, output)
+  // task(block, sums) gives the sums (group, tap, input, output) over a block of pixels.
+  template <class Task>
+  void sum_blocks(Task task) {
+    const int64_t rows = taps_ * inputs_;
+    sum_over_blocks<T>(pixels_.blocks, groups_ * rows * outputs_, task, [&](const T* sums) {
+      for (int64_t i = 0; i < groups_ * rows; ++i) {
+        const T* from = sums + i * outputs_;
+        std::copy(from, from + outputs_, result(i / inputs_ % taps_, i % inputs_, i / rows * outputs_));
+      }
+    });
+  }
+
+  // A small gradient: blocks of pixels are computed in parallel, a tap at a time.
+  void taps_task(int64_t block, T* sums) const {
+    T* packed = static_cast<T*>(scratch(kOwn, packed_size<T>(kGroup, outputs_) * sizeof(T)));
+    Step steps[kGroup];
+    for (int64_t group = 0; group < groups_; ++group) {
+      const Right<T> right = pixels_.right(block, group * outputs_, outputs_, packed);
+      for (int64_t tap = 0; tap < taps_; ++tap, sums += inputs_ * outputs_) {
+        const Step* end = pixels_.steps(block, tap / out_.h, tap % out_.h, steps);
+        multiply<T>({pixels_.x.data + group * inputs_ * pixels_.x.c_stride, sums,
+                     {inputs_, pixels_.x.c_stride, outputs_}},
+                    steps, end, right, true, nullptr);
+      }
+    }
+  }
+
   void pixels_task(int64_t block, T* sums) const {
     const ConvAxis& h = pixels_.h;
     const int64_t rows = taps_ * inputs_, tallest = (h.kernel - 1) * h.dilation + 1;

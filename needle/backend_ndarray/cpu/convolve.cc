@@ -10,7 +10,7 @@ namespace {
 
 // Joins loops over pixels where one goes on where the other ends, and makes tiles along the one with the tallest.
 template <class T>
-Rows<T> arrange(const T* source, T* result, Loop images, Loop h, Loop w) {
+Rows<T> arrange(const T* source, T* result, Loop images, Loop h, Loop w, int registers) {
   const auto join = [](Loop* outer, Loop* inner) {
     if (outer->a != inner->a * inner->count || outer->c != inner->c * inner->count) return;
     inner->count *= outer->count;
@@ -19,8 +19,8 @@ Rows<T> arrange(const T* source, T* result, Loop images, Loop h, Loop w) {
   join(&h, &w);
   join(&images, &h);
   if (h.count == 1) join(&images, &w);
-  const auto height = [](const Loop& loop) {
-    return static_cast<double>(loop.count) / ceil_div(loop.count, tile_rows<T>(loop.a));
+  const auto height = [registers](const Loop& loop) {
+    return static_cast<double>(loop.count) / ceil_div(loop.count, tile_rows<T>(loop.a, registers));
   };
   constexpr double kTallEnough = std::min(6, kTileRows);
   if (height(w) < kTallEnough && height(h) > height(w)) std::swap(h, w);
@@ -57,6 +57,10 @@ Cut cut(const Images<const T>& source, const Images<T>& result, const Filter<T>&
   c.images = std::max<int64_t>(1, std::min(result.n, rows / result.h));
   c.rows = std::min(rows, result.h);
   c.image_blocks = ceil_div(result.n, c.images);
+  if (c.image_blocks > num_threads()) {  // an equal share for each thread
+    c.images = ceil_div(result.n, ceil_div(c.image_blocks, num_threads()) * num_threads());
+    c.image_blocks = ceil_div(result.n, c.images);
+  }
   c.row_blocks = ceil_div(result.h, c.rows);
   return c;
 }
@@ -109,6 +113,7 @@ class Convolution {
     const T* bias = bias_ ? bias_ + group * filter_.results + column0 : nullptr;
     const T* source = source_.data + image0 * source_.n_stride + group * filter_.sources * source_.c_stride;
     T* result = result_.data + image0 * result_.n_stride + group * filter_.results + column0;
+    const int registers = columns > kRegisterLanes<T> ? 2 : 1;
 
     for (const Region& region : regions_) {
       const Run &h = *region.h, &w = *region.w;
@@ -119,11 +124,11 @@ class Convolution {
           result + (h.first + i0 * h.step) * result_.h_stride + w.first * result_.w_stride,
           {images, source_.n_stride, result_.n_stride},
           {i1 - i0, h.source_step * source_.h_stride, h.step * result_.h_stride},
-          {w.count, w.source_step * source_.w_stride, w.step * result_.w_stride});
+          {w.count, w.source_step * source_.w_stride, w.step * result_.w_stride}, registers);
       const Steps& steps = region.steps;
       if (steps.count() == 0) multiply<T>(rows, nullptr, nullptr, right, true, bias);
       for (int64_t g = 0; g < steps.count(); ++g) {
-        rows.cold = g == 0;
+        rows.cold_steps = g == 0 ? filter_.sources : 0;  // the last tap's: those before read what tiles before read
         multiply(rows, steps.begin(g), steps.end(g), right, g == 0, g + 1 == steps.count() ? bias : nullptr);
       }
     }

@@ -82,11 +82,11 @@ void whole_row(PixelRow<T> row, int64_t count, const Step* begin, const Step* en
   const auto advance = [&](int64_t n) {
     row.source += n * row.source_stride;
     row.result += n * row.result_stride;
-    count -= n;
+    return n;
   };
-  for (; count >= 8; advance(8)) all_channels<8>(row, begin, end);
-  for (; count >= 3; advance(3)) all_channels<3>(row, begin, end);
-  for (; count >= 1; advance(1)) all_channels<1>(row, begin, end);
+  for (; count >= 8; count -= advance(8)) all_channels<8>(row, begin, end);
+  for (; count >= 3; count -= advance(3)) all_channels<3>(row, begin, end);
+  for (; count >= 1; count -= advance(1)) all_channels<1>(row, begin, end);
 }
 
 // N registers of channels, each a chain over the pixels of a block.

@@ -8,17 +8,18 @@ namespace needle {
 namespace {
 
 template <class T, class Place>
-using Kernel = void (*)(const T*, Place, const T*, int64_t, const Step*, const Step*, T*, int64_t, bool, const T*);
+using Kernel = void (*)(const T*, Place, const T*, int64_t, const Step*, const Step*, T*, int64_t, int64_t, bool,
+                        const T*);
 
+// At M - 1: the kernel for M rows.
 template <class T, class Place, int V, int... M>
 constexpr std::array<Kernel<T, Place>, sizeof...(M)> kernels_of(std::integer_sequence<int, M...>) {
   return {tile<T, M + 1, V, Place>...};
 }
-// kKernels[V - 1][M - 1]
 template <class T, class Place>
-constexpr std::array<std::array<Kernel<T, Place>, kTileRows>, 2> kKernels = {
-    kernels_of<T, Place, 1>(std::make_integer_sequence<int, kTileRows>()),
-    kernels_of<T, Place, 2>(std::make_integer_sequence<int, kTileRows>())};
+constexpr auto kNarrowKernels = kernels_of<T, Place, 1>(std::make_integer_sequence<int, 2 * kTileRows>());
+template <class T, class Place>
+constexpr auto kWideKernels = kernels_of<T, Place, 2>(std::make_integer_sequence<int, kTileRows>());
 
 // A panel: where it begins, how many registers wide it is, and which of its columns [from, to) are C's.
 template <class T>
@@ -42,14 +43,16 @@ struct Panel {
 // One tile of m rows; of a panel that is not full, the columns that are C's go there by way of a buffer.
 template <class T, class Place>
 void compute(int64_t m, const T* a, Place place, const Panel<T>& panel, int64_t b_stride, const Step* begin,
-             const Step* end, T* c, int64_t c_stride, bool first, const T* bias) {
-  const Kernel<T, Place> kernel = kKernels<T, Place>[panel.registers - 1][m - 1];
-  if (panel.full()) return kernel(a, place, panel.b, b_stride, begin, end, c, c_stride, first, bias);
+             const Step* end, T* c, int64_t c_stride, int64_t c_second, bool first, const T* bias) {
+  const Kernel<T, Place> kernel =
+      panel.registers == 1 ? kNarrowKernels<T, Place>[m - 1] : kWideKernels<T, Place>[m - 1];
+  if (panel.full()) return kernel(a, place, panel.b, b_stride, begin, end, c, c_stride, c_second, first, bias);
   T product[kTileRows * kTileColumns<T>];
-  kernel(a, place, panel.b, b_stride, begin, end, product, kTileColumns<T>, true, nullptr);
+  const int64_t stride = panel.registers * kRegisterLanes<T>, half = first_line(m);
+  kernel(a, place, panel.b, b_stride, begin, end, product, stride, half * stride, true, nullptr);
   for (int64_t i = 0; i < m; ++i) {
-    const T* from = product + i * kTileColumns<T> + panel.from;
-    T* to = c + i * c_stride;
+    const T* from = product + i * stride + panel.from;
+    T* to = i < half ? c + i * c_stride : c + c_second + (i - half) * c_stride;
     for (int j = 0; j < panel.to - panel.from; ++j) {
       const T total = first ? from[j] : to[j] + from[j];
       to[j] = bias ? total + bias[j] : total;
@@ -57,18 +60,19 @@ void compute(int64_t m, const T* a, Place place, const Panel<T>& panel, int64_t 
   }
 }
 
-// Asks for what the next m rows of A are going to read, a line at a time: processors see no pattern in so many rows.
+// Asks for what rows of A are going to read, a line at a time: processors see no pattern in so many rows.
 template <class T>
-void ask_for_rows(const T* a, int64_t stride, int64_t m, const Step* begin, const Step* end) {
+void ask_for_rows(const T* a, int64_t stride, int64_t count, const Step* begin, const Step* end) {
   constexpr int64_t line = 64 / sizeof(T);
+  const int64_t of_a_line = stride > 0 && stride < line ? line / stride : 1;
   for (const Step* step = begin; step < end; step += line)
-    for (int64_t i = 0; i < m; ++i) __builtin_prefetch(a + step->a + i * stride);
+    for (int64_t i = 0; i < count; i += of_a_line) __builtin_prefetch(a + step->a + i * stride);
 }
 
-// Asks for the place of a tile that is going to be written.
+// Asks for the place of rows of C that are going to be written.
 template <class T>
-void ask_for_tile(const T* c, int64_t stride, int64_t m, int registers) {
-  for (int64_t i = 0; i < m; ++i)
+void ask_for_result(const T* c, int64_t stride, int64_t count, int registers) {
+  for (int64_t i = 0; i < count; ++i)
     for (int v = 0; v < registers; ++v) __builtin_prefetch(c + i * stride + v * kRegisterLanes<T>, 1);
 }
 
@@ -81,28 +85,38 @@ int64_t panel_count(const Right<T>& b) {
 
 template <class T>
 void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Right<T>& b, bool first, const T* bias) {
-  // Tiles of nearly equal height: the first `taller` ones have a row more.
-  const int64_t most = tile_rows<T>(rows.rows.a), tiles = (rows.rows.count + most - 1) / most;
-  const int64_t height = tiles ? rows.rows.count / tiles : 0, taller = rows.rows.count - height * tiles;
+  const Loop &row = rows.rows, &line = rows.middle;
+  const Step* const cold = end - std::min<int64_t>(rows.cold_steps, end - begin);
   for (int64_t j = 0; j < panel_count(b); ++j) {
     const Panel<T> panel(b, j);
     const T* panel_bias = bias ? bias + panel.column : nullptr;
+    // Tiles of nearly equal height: the first `taller` ones have a row more. Two short lines make one tile.
+    const int64_t most = tile_rows<T>(row.a, panel.registers), tiles = ceil_div(row.count, most);
+    const int64_t height = tiles ? row.count / tiles : 0, taller = row.count - height * tiles;
+    const bool in_pairs = 2 * row.count <= most;
     for (int64_t outer = 0; outer < rows.outer.count; ++outer) {
-      for (int64_t middle = 0; middle < rows.middle.count; ++middle) {
-        const T* a = rows.a + outer * rows.outer.a + middle * rows.middle.a;
-        T* c = rows.c + outer * rows.outer.c + middle * rows.middle.c + panel.column;
+      for (int64_t middle = 0, lines = 1; middle < line.count; middle += lines) {
+        lines = in_pairs && middle + 1 < line.count ? 2 : 1;
+        const T* a = rows.a + outer * rows.outer.a + middle * line.a;
+        T* c = rows.c + outer * rows.outer.c + middle * line.c + panel.column;
         for (int64_t i = 0; i < tiles; ++i) {
-          const int64_t m = height + (i < taller);
-          if (rows.cold) {
-            if (j == 0) ask_for_rows(a + m * rows.rows.a, rows.rows.a, m, begin, end);
-            ask_for_tile(c + m * rows.rows.c, rows.rows.c, m, panel.registers);
+          const int64_t m = lines * (height + (i < taller)), half = first_line(m);
+          const int64_t a_second = lines == 2 ? line.a : half * row.a, a_next = lines == 2 ? 2 * line.a : m * row.a;
+          const int64_t c_second = lines == 2 ? line.c : half * row.c, c_next = lines == 2 ? 2 * line.c : m * row.c;
+          if (cold != end) {
+            if (j == 0) {
+              ask_for_rows(a + a_next, row.a, half, cold, end);
+              ask_for_rows(a + a_next + a_second, row.a, m - half, cold, end);
+            }
+            ask_for_result(c + c_next, row.c, half, panel.registers);
+            ask_for_result(c + c_next + c_second, row.c, m - half, panel.registers);
           }
-          if (rows.rows.a == 1)
-            compute(m, a, Adjacent{}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
+          if (row.a == 1)
+            compute(m, a, Adjacent{a_second}, panel, b.row, begin, end, c, row.c, c_second, first, panel_bias);
           else
-            compute(m, a, Spaced{rows.rows.a}, panel, b.row, begin, end, c, rows.rows.c, first, panel_bias);
-          a += m * rows.rows.a;
-          c += m * rows.rows.c;
+            compute(m, a, Spaced{a_second, row.a}, panel, b.row, begin, end, c, row.c, c_second, first, panel_bias);
+          a += a_next;
+          c += c_next;
         }
       }
     }
@@ -112,13 +126,14 @@ void multiply(const Rows<T>& rows, const Step* begin, const Step* end, const Rig
 template <class T>
 void multiply(const T* a, const std::vector<int64_t>& offsets, const Step* begin, const Step* end, const Right<T>& b,
               T* c, int64_t c_stride) {
-  const int64_t count = offsets.size(), tiles = (count + kTileRows - 1) / kTileRows;
+  const int64_t count = offsets.size();
   for (int64_t j = 0; j < panel_count(b); ++j) {
     const Panel<T> panel(b, j);
+    const int64_t tiles = ceil_div(count, tile_rows<T>(1, panel.registers));
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t row = count * i / tiles, m = count * (i + 1) / tiles - row;
       compute<T, Listed>(m, a, {offsets.data() + row}, panel, b.row, begin, end, c + row * c_stride + panel.column,
-                         c_stride, true, nullptr);
+                         c_stride, first_line(m) * c_stride, true, nullptr);
     }
   }
 }

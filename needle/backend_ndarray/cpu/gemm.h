@@ -3,6 +3,7 @@
 // zero, the groups' sums added in order; so nothing depends on how the work is cut.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -21,14 +22,15 @@ enum Slot { kShared = 0, kOwn = 1, kDense = 2, kResult = 3, kDenseGradient = 4 }
 struct Loop {
   int64_t count, a, c;
 };
-// Rows of A and C that meet the same steps. Tiles run along `rows`, where they are `rows.a` apart in A.
+// Rows of A and C that meet the same steps. Tiles run along `rows`, where they are `rows.a` apart in A; where those are
+// few, a tile has those of two neighbours along `middle`.
 template <class T>
 struct Rows {
   const T* a;
   T* c;
   Loop rows;
   Loop middle{1, 0, 0}, outer{1, 0, 0};
-  bool cold = false;  // A and C are in no near cache: the next tile's are asked for ahead
+  int64_t cold_steps = 0;  // what so many of the last steps read, and C, is in no near cache: it is asked for ahead
 };
 
 // Columns of B, in panels of kTileColumns. Packed panels are padded with zeros; in place, a panel that is not full is
@@ -72,11 +74,14 @@ template <class T>
 void multiply(const T* a, const std::vector<int64_t>& offsets, const Step* begin, const Step* end, const Right<T>& b,
               T* c, int64_t c_stride);
 
-// The number of rows that a tile may read without evicting itself: rows a multiple of 4096 bytes apart share the sets
-// of a cache.
+// The number of rows of a tile that is so many registers wide: no more than it may read without evicting itself. Rows a
+// multiple of 4096 bytes apart share the sets of a cache, whose ways are 8 at least.
 template <class T>
-inline int64_t tile_rows(int64_t a_stride) {
-  return kTileRows > 8 && a_stride * int64_t{sizeof(T)} % 4096 == 0 ? 8 : kTileRows;
+inline int64_t tile_rows(int64_t a_stride, int registers) {
+  constexpr int64_t kPeriod = 4096, kWays = 8;
+  const int64_t apart = (a_stride * int64_t{sizeof(T)}) | kPeriod;
+  const int64_t places = kPeriod / (apart & -apart);  // the greatest power of two that divides `apart`
+  return std::min<int64_t>(registers == 1 ? 2 * kTileRows : kTileRows, kWays * places);
 }
 
 // A list of steps, cut into the groups of the reduction axis that are not empty.

@@ -58,7 +58,7 @@ struct Product {
           rows.a = own + b_size;
           rows.rows.a = 1;
         }
-        rows.cold = a.column == 1 && !pack_a;
+        if (a.column == 1 && !pack_a) rows.cold_steps = length;
         multiply<T>(rows, steps, steps + length, panels, k0 == 0, nullptr);
         row += count;
       }

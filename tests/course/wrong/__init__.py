@@ -1,0 +1,1 @@
+"""Typical wrong solutions, a table for each assignment."""
