@@ -77,7 +77,8 @@ class PyTorch:
             raise ndl.OptionError("compare_training: Adam and one cycle are what it compares")
         self.model = twin(run.model.net)
         self.model.load_state_dict({name: torch.tensor(a) for name, a in to_torch(run.model.net).items()}, strict=False)
-        self.model.to(memory_format=memory)
+        move: Any = self.model.to  # whose stubs do not know of layouts alone
+        move(memory_format=memory)
         self.mean, self.std = (torch.tensor(tensor.numpy()) for tensor in (run.model.mean, run.model.std))
         self.loss_fn = torch.nn.CrossEntropyLoss(label_smoothing=args.label_smoothing)
         self.optimizer = torch.optim.Adam(self.model.parameters(), args.lr, weight_decay=args.weight_decay, fused=True)
