@@ -1,5 +1,6 @@
 """Fixtures of all tests; a test that leaves global state changed fails."""
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,9 @@ import needle as ndl
 from tests.devices import array, device, dtype, tensor
 
 __all__ = ["array", "device", "dtype", "tensor"]
+
+# Where tests run in the background SIGINT is ignored, and would be in the programs that they start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same few examples each time, unless --hypothesis-profile=long asks for many new ones.
 settings.register_profile(
