@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import needle as ndl
@@ -12,7 +13,7 @@ import needle as ndl
 DEVICES = {device.name: device for device in ndl.all_devices()}
 # What wrong options and files come to.
 USER_ERRORS = (
-    OSError, ndl.DeviceError, ndl.FileFormatError, ndl.MissingExtraError, ndl.OptionError, ndl.ShapeError
+    MemoryError, OSError, ndl.DeviceError, ndl.FileFormatError, ndl.MissingExtraError, ndl.OptionError, ndl.ShapeError
 )  # fmt: skip
 
 
@@ -37,3 +38,9 @@ def seed(text: str) -> int:
     if not 0 <= value < 2**32:
         raise argparse.ArgumentTypeError(f"{text} is not in 0..{2**32 - 1}")
     return value
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Ask whether the word nearest to one that is unknown was meant; give nothing where none is near."""
+    found = get_close_matches(word, list(words), n=1)
+    return f" (did you mean {found[0]}?)" if found else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import needle as ndl
@@ -31,9 +31,9 @@ class ConvBN(nn.Sequential):
 
 
 class SmallCNN(nn.Sequential):
-    """Two stages of two 3x3 convolutions, the mean over what is left of the image, one linear layer.
+    """Stages of two 3x3 convolutions of the given widths, the mean over what is left of the image, one linear layer.
 
-    Takes (N,C,H,W) images of any size from 2x2 up.
+    Between stages the image is halved: two of them take (N,C,H,W) images of any size from 2x2 up, three from 4x4.
     """
 
     def __init__(
@@ -42,18 +42,14 @@ class SmallCNN(nn.Sequential):
         num_classes: int = 10,
         device: ndl.BackendDevice | None = None,
         dtype: str = "float32",
+        widths: Sequence[int] = (32, 64),
     ) -> None:
         settings: dict[str, Any] = {"device": device, "dtype": dtype}
-        super().__init__(
-            ConvBN(in_channels, 32, 3, **settings),
-            ConvBN(32, 32, 3, **settings),
-            nn.MaxPool2d(2),
-            ConvBN(32, 64, 3, **settings),
-            ConvBN(64, 64, 3, **settings),
-            nn.GlobalAvgPool2d(),
-            nn.Flatten(),
-            nn.Linear(64, num_classes, **settings),
-        )
+        layers: list[nn.Module] = []
+        for width, before in zip(widths, (in_channels, *widths)):
+            layers += [nn.MaxPool2d(2)] if layers else []
+            layers += [ConvBN(before, width, 3, **settings), ConvBN(width, width, 3, **settings)]
+        super().__init__(*layers, nn.GlobalAvgPool2d(), nn.Flatten(), nn.Linear(widths[-1], num_classes, **settings))
 
 
 class ResNet9(nn.Sequential):

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     for seed in range(args.seeds):
         start = time.perf_counter()
         with redirect_stdout(io.StringIO()):
-            accuracies.append(train_cnn.main([*options, "--seed", str(seed)]).accuracy)
+            accuracies.append(train_cnn.main([*options, "--no-report", "--seed", str(seed)]).accuracy)
         print(f"seed {seed}: {accuracies[-1]:.2%} in {time.perf_counter() - start:.0f} s", flush=True)
     print(f"mean {sum(accuracies) / len(accuracies):.2%}, least {min(accuracies):.2%}")
     return accuracies

@@ -65,7 +65,10 @@ from needle.init import randb as randb
 from needle.init import randn as randn
 from needle.init import zeros as zeros
 from needle.init import zeros_like as zeros_like
+from needle.io import draw as draw
 from needle.io import from_dlpack as from_dlpack
+from needle.io import load as load
+from needle.io import save as save
 from needle.ops import ELU as ELU
 from needle.ops import GELU as GELU
 from needle.ops import Abs as Abs

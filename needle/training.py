@@ -68,6 +68,7 @@ def run_epoch(
     *,
     clip: float | None = None,
     after_batch: Callable[[Score], object] = lambda score: None,
+    score: Score | None = None,
 ) -> Score:
     """Run once over pairs of inputs and labels; with an optimizer, take a step after each.
 
@@ -78,6 +79,7 @@ def run_epoch(
         opt: without it, nothing is recorded and nothing learned.
         clip: the norm to which all gradients together are limited before a step.
         after_batch: called with the score so far.
+        score: what to go on from: that of a pass that was broken off.
 
     Returns:
         The score of the predictions as they were made, during training that is.
@@ -88,7 +90,7 @@ def run_epoch(
     >>> run_epoch(model, ndl.data.DataLoader(data, 64, shuffle=True), ndl.nn.SoftmaxLoss(), opt).accuracy > 0.5
     True
     """
-    score = Score()
+    score = score or Score()
     with nullcontext() if opt else no_grad():
         for inputs, labels in batches:
             logits = forward(inputs)

@@ -12,7 +12,7 @@ from tests.devices import array, device, dtype, tensor
 
 __all__ = ["array", "device", "dtype", "tensor"]
 
-# What tests start and interrupt inherits whether it listens; a shell's job in the background does not.
+# Where tests run in the background SIGINT is ignored, and would be in the programs that they start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same few examples each time, unless --hypothesis-profile=long asks for many new ones.

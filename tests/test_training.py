@@ -90,3 +90,9 @@ def test_batches_stay_where_the_model_is(model, loader):
         ((moved,),) = on_device_of(model, [(elsewhere,)])
         assert moved.device == model.weight.device and moved.numpy().tolist() == [1.0]
     assert list(on_device_of(nn.ReLU(), [(elsewhere,)])) == [(elsewhere,)]
+
+
+def test_a_pass_that_was_broken_off_goes_on(model, loader):
+    batches = list(loader)
+    begun = run_epoch(model, batches[:1], nn.SoftmaxLoss())
+    assert run_epoch(model, batches[1:], nn.SoftmaxLoss(), score=begun) == run_epoch(model, batches, nn.SoftmaxLoss())

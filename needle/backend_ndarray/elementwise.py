@@ -148,6 +148,8 @@ class Elementwise(StridedArray):
         """Give the absolute values."""
         return self._unary("absolute", self._number_dtype())
 
+    __abs__ = abs
+
     def sign(self) -> NDArray:
         """Give -1, 0 or 1 by the sign of each element; NaN for NaN."""
         return self._unary("sign", self._number_dtype())

@@ -164,6 +164,10 @@ class NDArray(Indexing, Elementwise, Reduction):
         """
         return NDArray(self, dtype=dtype)
 
+    def copy(self) -> NDArray:
+        """Give a copy, in the same memory order."""
+        return NDArray(self)
+
     def to(self, device: BackendDevice) -> NDArray:
         """Give the array on a device: itself if it is there, else a copy."""
         return self if as_device("to", device) == self._device else NDArray(self, device)
@@ -213,14 +217,14 @@ class NDArray(Indexing, Elementwise, Reduction):
     def __bool__(self) -> bool:
         return bool(self.item())
 
-    def pad(self, widths: Sequence[tuple[int, int]]) -> NDArray:
-        """Give a copy with zeros around: `widths` has (before, after) for each axis.
+    def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
+        """Give a copy with zeros around: `axes` says how many go before and after, (before, after) for each axis.
 
         >>> from needle import backend_ndarray as nd
         >>> nd.array([[1, 2]]).pad(((0, 1), (1, 0))).numpy().tolist()
         [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
         """
-        widths = as_widths("pad", widths, self._shape)
+        widths = as_widths("pad", axes, self._shape)
         shape = tuple([before + length + after for (before, after), length in zip(widths, self._shape)])
         result = self._allocate(shape, ordered_strides(shape, self._strides))
         result.fill(0)

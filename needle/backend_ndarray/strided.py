@@ -184,10 +184,11 @@ class StridedArray:
         order[first], order[second] = second, first
         return self.permute(order)
 
-    def reshape(self, *new_shape: Any, order: str = "C") -> NDArray:
+    def reshape(self, *lengths: Any, new_shape: int | Iterable[int] | None = None, order: str = "C") -> NDArray:
         """Give the same elements, in row-major order, another shape: a view where the layout allows, else a copy.
 
-        One length may be -1. `order` is there for `numpy.reshape`, which passes it.
+        The shape is one tuple, by name too, or separate numbers; one of them may be -1. `order` is there for
+        `numpy.reshape`, which passes it.
 
         Raises:
             ShapeError: the number of elements would change.
@@ -198,7 +199,9 @@ class StridedArray:
         """
         if order != "C":
             raise DTypeError(f"reshape: order {order!r} is not supported, only 'C'; permute first")
-        shape = fill_in_shape(self._shape, new_shape[0] if len(new_shape) == 1 else new_shape)
+        if new_shape is None:
+            new_shape = lengths[0] if len(lengths) == 1 else lengths
+        shape = fill_in_shape(self._shape, new_shape)
         strides = reshape_strides(self._shape, self._strides, shape)
         if strides is None:
             return self.compact()._view(shape, compact_strides(shape), 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from needle.errors import DTypeError, ShapeError
 Image: TypeAlias = npt.NDArray[Any]
 Sample: TypeAlias = tuple[Any, ...]
 Transforms: TypeAlias = Sequence[Callable[[Image], Image]]
+D = TypeVar("D", bound="NDArrayDataset")
 
 
 class Dataset:
@@ -100,6 +102,16 @@ class NDArrayDataset(Dataset):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{array.dtype} {array.shape}' for array in self.arrays)})"
+
+    def select(self: D, index: Any) -> D:
+        """Give the data set of the entries at a slice, an index array or a mask; with the same transforms.
+
+        >>> len(NDArrayDataset(np.arange(4)).select([0, 2]))
+        2
+        """
+        part = copy.copy(self)
+        part.arrays = tuple(array[index] for array in self.arrays)
+        return part
 
     def read(self, index: Any) -> Sample:
         """Return the entries at an integer, a slice or an index array."""

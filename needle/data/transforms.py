@@ -62,6 +62,30 @@ class RandomCrop(Transform):
         return np.pad(x, margin)[top : top + height, left : left + width]
 
 
+@dataclass
+class Cutout(Transform):
+    """Set a square of an image to zero, whose centre is any of its pixels; what lies outside is cut off.
+
+    Source: DeVries and Taylor, "Improved regularization of convolutional neural networks with cutout" (2017).
+
+    >>> np.random.seed(0)
+    >>> Cutout(size=2)(np.ones((3, 3, 1)))[:, :, 0].tolist()
+    [[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+
+    size: int = 8
+
+    def __post_init__(self) -> None:
+        integer("Cutout", "size", self.size, 1)
+
+    def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        _check_image("Cutout", x)
+        top, left = (np.random.randint(length) - self.size // 2 for length in x.shape[:2])
+        cut = x.copy()
+        cut[max(top, 0) : max(top + self.size, 0), max(left, 0) : max(left + self.size, 0)] = 0
+        return cut
+
+
 def _check_image(transform: str, x: npt.NDArray[Any]) -> None:
     if np.ndim(x) not in (2, 3):
         raise ShapeError(f"{transform}: an image has the axes H,W or H,W,C, got shape {np.shape(x)}")

@@ -1,33 +1,35 @@
-"""Checkpoints: nested state in one npz file, written whole or not at all."""
+"""Checkpoints: nested state in one file, written whole or not at all."""
 
 from __future__ import annotations
 
-import errno
-import json
 import os
-import uuid
-import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from types import ModuleType
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from needle.errors import DTypeError, FileFormatError
+from needle.errors import DTypeError, FileFormatError, MissingExtraError, OptionError
+from needle.io import npz, safetensors
+from needle.io.files import replacing
+from needle.io.npz import Arrays
 
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-
-STATE = "state.json"  # the member that holds the names of the arrays, and the state with null in the place of each
+FORMATS = {".npz": npz, ".safetensors": safetensors}
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Write nested dicts and lists of arrays, numbers, strings, booleans and None as an npz file.
+    """Write nested dicts and lists of arrays, numbers, strings, booleans and None; the format goes by the suffix.
 
-    Arrays (Tensors and NDArrays too) are named by their path, such as `model/conv.weight`, so `numpy.load` reads them
-    as well; tuples come back as lists. The file is written beside `path`, synced, and renamed: an interruption or a
-    full disk leaves what was there before. Raises DTypeError for what such a file cannot hold, or what is no dict.
+    `.npz` files are NumPy's, `.safetensors` files those of the library of that name (of the extra "apps"). In both,
+    arrays (Tensors and NDArrays too) are named by their path, such as `model/conv.weight`, so `numpy.load` and
+    `safetensors` read them as well; tuples come back as lists. The file is written beside `path`, synced, and renamed:
+    an interruption or a full disk leaves what was there before.
+
+    Raises:
+        OptionError: another suffix.
+        DTypeError: what such a file cannot hold, or what is no dict.
+        MissingExtraError: the library is not there.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -37,74 +39,41 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """
     if not isinstance(state, Mapping):
         raise DTypeError(f"save: expected a dict, got a {type(state).__name__}")
+    write = _format("save", path).write
     arrays: Arrays = {}
     tree = _take_arrays(state, "", arrays)
-    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        # A ZipInfo of our own keeps the time of day out of the bytes.
-        archive.writestr(zipfile.ZipInfo(STATE), json.dumps({"arrays": list(arrays), "state": tree}))
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+    with replacing(path) as file:
+        write(file, tree, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what `save` wrote; nothing in it is unpickled or run.
+    """Read what `save` wrote, or the arrays by name of a safetensors file of another library's.
 
-    Raises FileFormatError, naming the file, where it is foreign, truncated or corrupt.
+    Nothing in the file is unpickled or run. A changed byte is noticed in files that `save` wrote.
+
+    Raises:
+        OptionError: a suffix other than .npz and .safetensors.
+        FileFormatError: the file, which is named, is foreign, truncated or corrupt.
+        MissingExtraError: the library is not there.
     """
+    read = _format("load", path).read
     with open(path, "rb") as file:
         try:
-            with zipfile.ZipFile(file) as archive:
-                if STATE not in archive.namelist():
-                    raise ValueError(f"it has no {STATE}")
-                stored = json.loads(archive.read(STATE))
-                if archive.namelist() != [STATE, *(f"{name}.npy" for name in stored["arrays"])]:
-                    raise ValueError("its arrays are not those that were saved")  # the archive's directory is damaged
-                arrays = {name: _read_array(archive, name) for name in stored["arrays"]}
-            return _put_arrays(stored["state"], arrays)
-        except Exception as error:  # zipfile and NumPy raise nearly anything on a corrupt file
+            return _put_arrays(*read(file))
+        except MissingExtraError:
+            raise
+        except Exception as error:  # zipfile, NumPy and JSON raise nearly anything on a corrupt file
             reason = str(error).partition("\n")[0] or type(error).__name__
-            raise FileFormatError(f"{os.fspath(path)}: no whole npz checkpoint: {reason}") from error
+            name = f"{os.fspath(path)}: no whole {Path(path).suffix[1:]} checkpoint"
+            raise FileFormatError(f"{name}: {reason}") from error
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` once it is written whole and on the disk, and else leaves no trace."""
-    target = Path(path).resolve()  # a link stays one
-    with _beside(target, os.fspath(path)) as temporary:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError that `save` would meet at `path`, for telling it before long work; leaves no trace.
-
-    >>> check_writable("/")
-    Traceback (most recent call last):
-    IsADirectoryError: [Errno 21] Is a directory: '/'
-    """
-    with _beside(Path(path).resolve(), os.fspath(path)) as temporary:
-        temporary.touch()
-
-
-@contextmanager
-def _beside(target: Path, name: str) -> Iterator[Path]:
-    """Give a path for a temporary file beside `target`, removed in the end; errors name `name` instead of it."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        yield temporary
-    except OSError as error:
-        if str(error.filename) == str(temporary):
-            raise OSError(error.errno, error.strerror, name) from error
-        raise
-    finally:
-        with suppress(OSError):  # where it could not be made it cannot be removed either
-            temporary.unlink()
+def _format(op: str, path: str | os.PathLike[str]) -> ModuleType:
+    """Give the module that writes and reads files of this suffix."""
+    suffix = Path(path).suffix
+    if suffix not in FORMATS:
+        raise OptionError(f"{op}: {os.fspath(path)} must end in {' or '.join(FORMATS)}, which says the format")
+    return FORMATS[suffix]
 
 
 def _take_arrays(node: Any, path: str, arrays: Arrays) -> Any:
@@ -128,13 +97,6 @@ def _take_arrays(node: Any, path: str, arrays: Arrays) -> Any:
 
 def _join(path: str, key: str) -> str:
     return f"{path}/{key}" if path else key
-
-
-def _read_array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    # Not numpy.load, which takes the names "a" and "a.npy" for the same.
-    with archive.open(f"{name}.npy") as member:
-        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        return array
 
 
 def _put_arrays(tree: dict[str, Any], arrays: Arrays) -> dict[str, Any]:

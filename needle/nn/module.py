@@ -72,6 +72,8 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__}: define forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not (self._forward_pre_hooks or self._forward_hooks):
+            return self.forward(*args, **kwargs)
         for hook in tuple(self._forward_pre_hooks.values()):
             replacement = hook(self, args)
             if replacement is not None:

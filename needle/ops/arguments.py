@@ -25,6 +25,13 @@ def number(op: str, name: str, value: Any) -> Number:
     return result
 
 
+def as_scalar(op: str, name: str, value: Any) -> Number:
+    """Give what stands as a number beside a tensor as a Python number; an array of one element will do."""
+    if isinstance(value, (np.ndarray, NDArray)) and value.size == 1:
+        value = value.item()
+    return number(op, name, value)
+
+
 def not_negative(op: str, name: str, value: Any) -> Number:
     """Give a number of at least 0 as a Python number, or raise."""
     result = number(op, name, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from needle.autograd import NDArray, Tensor, TensorOp
-from needle.ops.arguments import number, operands
+from needle.ops.arguments import as_scalar, operands
 from needle.ops.comparison import equal, greater_equal, sign
 from needle.ops.selection import masked_fill
 
@@ -58,7 +58,7 @@ def add_scalar(a: Tensor, scalar: float) -> Tensor:
     >>> add_scalar(ndl.Tensor([1.0, 2.0]), 3).numpy().tolist()
     [4.0, 5.0]
     """
-    return AddScalar(number("add_scalar", "scalar", scalar))(a)
+    return AddScalar(as_scalar("add_scalar", "scalar", scalar))(a)
 
 
 class EWiseSub(TensorOp):
@@ -89,9 +89,9 @@ class EWiseMul(TensorOp):
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a * b
 
-    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, Tensor | None]:
         a, b = node.inputs
-        return out_grad * b, out_grad * a
+        return out_grad * b if a.requires_grad else None, out_grad * a if b.requires_grad else None
 
 
 def multiply(a: Any, b: Any) -> Tensor:
@@ -126,7 +126,7 @@ def mul_scalar(a: Tensor, scalar: float) -> Tensor:
     >>> mul_scalar(ndl.Tensor([1.0, 2.0]), 3).numpy().tolist()
     [3.0, 6.0]
     """
-    return MulScalar(number("mul_scalar", "scalar", scalar))(a)
+    return MulScalar(as_scalar("mul_scalar", "scalar", scalar))(a)
 
 
 class EWiseDiv(TensorOp):
@@ -172,7 +172,7 @@ def divide_scalar(a: Tensor, scalar: float) -> Tensor:
     >>> divide_scalar(ndl.Tensor([1.0, 6.0]), 2).numpy().tolist()
     [0.5, 3.0]
     """
-    return DivScalar(number("divide_scalar", "scalar", scalar))(a)
+    return DivScalar(as_scalar("divide_scalar", "scalar", scalar))(a)
 
 
 class EWisePow(TensorOp):
@@ -229,7 +229,7 @@ def power_scalar(a: Tensor, scalar: float) -> Tensor:
     >>> power_scalar(ndl.Tensor([1.0, -3.0]), 2).numpy().tolist()
     [1.0, 9.0]
     """
-    return PowerScalar(number("power_scalar", "scalar", scalar))(a)
+    return PowerScalar(as_scalar("power_scalar", "scalar", scalar))(a)
 
 
 class Negate(TensorOp):

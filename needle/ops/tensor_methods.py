@@ -53,10 +53,10 @@ def _reversed(tensor_op: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _with_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Make a method that takes its shape or axes as one tuple or as separate numbers."""
+    """Make a method that takes its shape or axes as one tuple, by name, or as separate numbers."""
 
-    def method(a: Tensor, *sizes: Any) -> Tensor:
-        return function(a, sizes[0] if len(sizes) == 1 else sizes)
+    def method(a: Tensor, *sizes: Any, **named: Any) -> Tensor:
+        return function(a, *sizes, **named) if named else function(a, sizes[0] if len(sizes) == 1 else sizes)
 
     return method
 

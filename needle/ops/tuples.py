@@ -7,7 +7,7 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
 from needle.errors import BoundsError, DTypeError, ShapeError
-from needle.ops.arguments import number, tensor
+from needle.ops.arguments import as_scalar, tensor
 
 
 class MakeTensorTuple(TensorTupleOp):
@@ -106,7 +106,11 @@ def tuple_get_item(t: TensorTuple, i: int) -> Tensor:
         raise DTypeError(f"tuple_get_item: the index must be an int, got {i!r}; t.tuple() can be sliced")
     if not -len(t) <= i < len(t):
         raise BoundsError(f"tuple_get_item: index {i} is out of range for a tuple of {len(t)}")
-    return t.inputs[i] if isinstance(t.op, MakeTensorTuple) else TupleGetItem(i % len(t))(t)
+    if isinstance(t.op, MakeTensorTuple):
+        return t.inputs[i]
+    if not t.requires_grad and t._array is not None:
+        return Tensor.make_const(t._array[i])
+    return TupleGetItem(i % len(t))(t)
 
 
 def tuple_add(a: TensorTuple, b: TensorTuple) -> TensorTuple:
@@ -144,4 +148,4 @@ def fused_add_scalars(a: Tensor, c0: float, c1: float) -> TensorTuple:
     >>> [entry.numpy().tolist() for entry in fused_add_scalars(ndl.Tensor([1.0]), 2, 3)]
     [[3.0], [4.0]]
     """
-    return FusedAddScalars(number("fused_add_scalars", "c0", c0), number("fused_add_scalars", "c1", c1))(a)
+    return FusedAddScalars(as_scalar("fused_add_scalars", "c0", c0), as_scalar("fused_add_scalars", "c1", c1))(a)

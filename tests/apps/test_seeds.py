@@ -22,4 +22,4 @@ def test_every_seed_and_the_summary_are_printed(capsys):
 def test_the_defaults_learn_the_digits_with_ten_seeds():
     accuracies = seeds.main([])
     assert len(accuracies) == 10
-    assert accuracies[0] >= 0.985 and min(accuracies) >= 0.98 and sum(accuracies) / 10 >= 0.99
+    assert accuracies[0] >= 0.985 and min(accuracies) >= 0.98 and sum(accuracies) / 10 >= 0.992

@@ -129,3 +129,12 @@ def test_a_transform_that_gives_none_is_named():
 def test_what_is_printed():
     assert repr(NDArrayDataset(np.zeros((3, 2)), np.arange(3))) == "NDArrayDataset(float64 (3, 2), int64 (3,))"
     assert repr(ndl.data.DataLoader(Digits(train=False), 100)) == "DataLoader(Digits, 4 batches of 100)"
+
+
+def test_a_part_is_a_data_set_like_the_whole():
+    whole = ImageDataset(np.arange(8.0).reshape(4, 1, 2, 1), np.arange(4), [lambda x: -x], channels_first=True)
+    for chosen in ([3, 1], np.array([False, True, False, True]), slice(1, None, 2)):
+        part = whole.select(chosen)
+        assert sorted(part.labels.tolist()) == [1, 3] and len(whole) == 4
+        image, label = part[0]
+        assert image.shape == (1, 1, 2) and image.ravel().tolist() == [-2.0 * label, -2.0 * label - 1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import needle as ndl
-from needle.data import RandomCrop, RandomFlipHorizontal, Transform
+from needle.data import Cutout, RandomCrop, RandomFlipHorizontal, Transform
 
 IMAGE = np.arange(1.0, 5 * 4 * 2 + 1).reshape(5, 4, 2)
 
@@ -34,7 +34,18 @@ def test_crop_shifts_and_fills_with_zeros(padding):
         assert (image == expected).all() and image.dtype == IMAGE.dtype
 
 
-@pytest.mark.parametrize("transform", [RandomFlipHorizontal(0.5), RandomCrop(2)])
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_cutout_clears_a_square_around_a_pixel(size):
+    np.random.seed(7)
+    cut = [Cutout(size)(IMAGE) for _ in range(30)]
+    np.random.seed(7)
+    for image in cut:
+        top, left = np.random.randint(5) - size // 2, np.random.randint(4) - size // 2
+        inside = [[top <= i < top + size and left <= j < left + size for j in range(4)] for i in range(5)]
+        assert (image == np.where(np.array(inside)[:, :, None], 0, IMAGE)).all()
+
+
+@pytest.mark.parametrize("transform", [RandomFlipHorizontal(0.5), RandomCrop(2), Cutout(2)])
 def test_the_image_handed_in_stays_as_it_is(transform):
     image = IMAGE.copy()
     for _ in range(10):
@@ -56,11 +67,13 @@ def test_wrong_settings_raise():
         RandomCrop(-1)
     with pytest.raises(ndl.DTypeError, match="padding must be a whole number"):
         RandomCrop(1.5)
+    with pytest.raises(ndl.ShapeError, match="Cutout: size must be at least 1, got 0"):
+        Cutout(0)
     with pytest.raises(NotImplementedError, match="Transform must define __call__"):
         Transform()(IMAGE)
 
 
-@pytest.mark.parametrize("transform", [RandomFlipHorizontal(1), RandomCrop(2)])
+@pytest.mark.parametrize("transform", [RandomFlipHorizontal(1), RandomCrop(2), Cutout(2)])
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 4, 1)])
 def test_what_is_no_image_raises(transform, shape):
     with pytest.raises(ndl.ShapeError, match=rf"{type(transform).__name__}: an image has the axes H,W"):

@@ -98,8 +98,10 @@ def test_methods_and_operators(tensor):
         (1 - x, 1 - values), (x * x, values**2), (2 * x, 2 * values), (x / x, values / values), (x / 2, values / 2),
         (2 / x, 2 / values), (x**2, values**2), (x**x, values**values), (-x, -values), (x @ w, values @ values.T),
         (x.matmul(w), values @ values.T), (x.sum(), values.sum()), (x.sum(axes=1), values.sum(1)),
-        (x.reshape((3, 2)), values.reshape(3, 2)), (x.transpose(), values.T), (x.transpose((0, 1)), values.T),
+        (x.reshape((3, 2)), values.reshape(3, 2)), (x.reshape(shape=(3, 2)), values.reshape(3, 2)),
+        (x.transpose(), values.T), (x.transpose((0, 1)), values.T), (x.transpose(axes=(0, 1)), values.T),
         (x.broadcast_to((4, 2, 3)), np.broadcast_to(values, (4, 2, 3))),
+        (x.broadcast_to(shape=(4, 2, 3)), np.broadcast_to(values, (4, 2, 3))),
         (x[1], values[1]), (x[:, -1], values[:, -1]), (x[0, 1:], values[0, 1:]), (x[..., None], values[..., None]),
     ):  # fmt: skip
         assert_close(result, expected)

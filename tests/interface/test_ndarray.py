@@ -89,6 +89,19 @@ def test_what_a_view_holds(array):
     assert a.permute((2, 1, 0)).reshape((24,)).numpy().tolist() == VALUES.T.ravel().tolist()
 
 
+def test_views_by_the_names_of_their_arguments(array):
+    a = array(VALUES)
+    for result, expected in (
+        (a.reshape(new_shape=(6, -1)), VALUES.reshape(6, 4)),
+        (a.permute(axes=(2, 0, 1)), VALUES.transpose(2, 0, 1)),
+        (a.broadcast_to(shape=(5, 2, 3, 4)), np.broadcast_to(VALUES, (5, 2, 3, 4))),
+        (a.flip(axes=(1,)), VALUES[:, ::-1]),
+        (a.as_strided(shape=(2, 2), strides=(4, 1)), VALUES[0, :2, :2]),
+        (a.pad(axes=((0, 0), (1, 0), (0, 2))), np.pad(VALUES, ((0, 0), (1, 0), (0, 2)))),
+    ):
+        assert_close(result, expected)
+
+
 @pytest.mark.parametrize("shape", [(7, 4), (-1, -1), (5, -1)])
 def test_reshape_that_does_not_fit(array, shape):
     with pytest.raises(ValueError, match="reshape"):
@@ -174,6 +187,22 @@ def test_other_arithmetic(array):
     m = np.random.randn(5, 7)
     assert_close(array(m) @ array(m.T), m @ m.T)
     assert_close(array(m.T).permute((1, 0)) @ array(m.T), m @ m.T)
+
+
+def test_copy(array):
+    for a in (array(VALUES), array(VALUES).permute((2, 0, 1)), array(VALUES)[:, ::2]):
+        copy = a.copy()
+        assert isinstance(copy, nd.NDArray)
+        assert copy._handle is not a._handle
+        assert (copy.dtype, copy.device) == (a.dtype, a.device)
+        before = a.numpy()
+        copy[copy > 5] = 0.0
+        assert (a.numpy() == before).all()
+        assert (copy.numpy() == np.where(before > 5, 0, before)).all()
+
+
+def test_absolute(array):
+    assert_close(abs(array(VALUES - 5)), np.abs(VALUES - 5))
 
 
 def test_numpy_operand_on_the_left(array):

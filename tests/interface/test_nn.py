@@ -158,6 +158,16 @@ def test_batch_norm(tensor, device, kind):
     assert (layer.running_mean.numpy().tobytes(), layer.running_var.numpy().tobytes()) == before
 
 
+def test_batch_norm_counts_batches_whose_result_is_put_off(tensor, device, monkeypatch):
+    monkeypatch.setattr(ndl.autograd, "LAZY_MODE", True)
+    layer = nn.BatchNorm1d(3, device=device, dtype="float64")
+    values = np.random.randn(2, 4, 3)
+    for batch in values:
+        layer(tensor(batch))
+    first, second = values.mean(1)
+    assert_close(layer.running_mean, 0.9 * 0.1 * first + 0.1 * second)
+
+
 def test_batch_norm_from_arrays(tensor):
     arrays = [np.array([1.0, 2]), np.array([3.0, 4]), np.array([5.0, 6]), np.array([7.0, 8])]
     layer = nn.BatchNorm2d.from_arrays(*arrays, eps=1e-4, momentum=0.3)

