@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from needle.autograd import Tensor
+from needle.engine import find_topo_sort
 from needle.errors import DTypeError, GradientError
 from needle.gradients import grad
 
@@ -94,6 +95,16 @@ class WeightedSum:
     def slope(self, direction: Arrays) -> float:
         """Give (f(x + step * direction) - f(x - step * direction)) / (2 * step)."""
         return (self.along(direction, self.step) - self.along(direction, -self.step)) / (2 * self.step)
+
+    def rounding(self) -> str:
+        """Say that float32 values are in the graph of the outputs, where there are any."""
+        for node in find_topo_sort(self.outputs(*self.inputs)):
+            if isinstance(node, Tensor) and node.dtype == np.float32:
+                return (
+                    f"float32 values of shape {node.shape} are in the graph, and their rounding in the differences; "
+                    "make them float64, such as by Tensor(array, dtype='float64')"
+                )
+        return ""
 
     def differences(self, position: int, weightings: Sequence[Arrays]) -> list[Ndarray]:
         """Give, by central differences, the gradient for one array of x, for each way to weigh the outputs."""

@@ -99,7 +99,7 @@ def test_train_is_a_truth_value(train, tmp_path):
         (double, "transforms must be a list of functions, got a function"),
         ("double", "transforms must be a list of functions, got a str"),
         (iter([double]), "transforms must be a list of functions, got a list_iterator"),
-        ([double, 2], "transform 1 must be a function, got a int"),
+        ([double, 2], "transform 1 must be a function, got an int"),
     ],
 )
 def test_transforms_are_a_list_of_functions(transforms, fault):
