@@ -354,7 +354,7 @@ def test_a_missing_method_is_named_with_what_it_takes():
     "argument, message",
     [
         (None, r"got None; a forward\(\) or a function that forgot its `return` gives None"),
-        (leaf(1.0).cached_data, r"NDArray; inside compute\(\) use its own operators .*NumPy's functions; elsewhere wrap"),
+        (leaf(1.0).cached_data, r"NDArray; inside compute\(\) use its own .*NumPy's functions; elsewhere wrap"),
         (3, "got an int; wrap it in needle.Tensor"),
     ],
 )

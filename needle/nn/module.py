@@ -296,7 +296,7 @@ class Module:
         """
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state, Mapping):
-            hint = "; give its state_dict()" if isinstance(state, Module) else ""
+            hint = "; give its state_dict()" if hasattr(state, "state_dict") else ""
             raise DTypeError(f"{name}: expected a dict of arrays by path, got {kind_of(state)}{hint}")
         for path, value in state.items():
             if isinstance(value, Mapping):

@@ -290,7 +290,7 @@ def _check_gradient(op: str, d: Tensor, shape: tuple[int, ...]) -> None:
     """Raise ShapeError where the gradient of an output of that shape, with or without its batch axis, has another."""
     if d.shape[-len(shape) :] != shape:
         raise ShapeError(
-            f"{op}: d is the gradient of the output, which ends in the axes {shape} for these sizes, got shape {d.shape}"
+            f"{op}: d must have the shape of the output, which ends in {shape} for these sizes, got {d.shape}"
         )
 
 
