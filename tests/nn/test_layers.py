@@ -333,9 +333,16 @@ def test_class_weights_are_a_buffer():
 
 
 @pytest.mark.parametrize("row", [row for row in LAYERS if row not in ("Identity", "Residual")])
-@pytest.mark.parametrize("x", [[[1.0, 2.0]], np.ones((2, 4, 4, 4)), None])
-def test_input_that_is_no_tensor(row, x):
-    with pytest.raises(DTypeError, match=r"\w+: .*needle.autograd.Tensor, got a .*; wrap it in needle.Tensor"):
+@pytest.mark.parametrize(
+    "x, said",
+    [
+        ([[1.0, 2.0]], "got a list; wrap it in needle.Tensor"),
+        (np.ones((2, 4, 4, 4)), "got a numpy.ndarray; wrap it in needle.Tensor"),
+        (None, "got None; a forward.* that forgot its `return`"),
+    ],
+)
+def test_input_that_is_no_tensor(row, x, said):
+    with pytest.raises(DTypeError, match=rf"\w+: .*needle.autograd.Tensor, {said}"):
         LAYERS[row][0]()(x)
 
 
