@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 RUN := .venv/bin/python
 
-.PHONY: train train-lm bench bench-steps test test-all sanitize mutations lint clean
+.PHONY: train train-lm bench bench-steps test test-all coverage fuzz sanitize mutations lint clean
 .DELETE_ON_ERROR:
 
 train: .venv/apps.installed
@@ -25,6 +25,15 @@ test: .venv/test.installed
 test-all: .venv/test.installed
 	$(RUN) -m pytest -q $(ARGS)
 
+coverage: .venv/test.installed  # the quick tests, and which lines and branches of needle/ they run
+	$(RUN) -m coverage erase
+	$(RUN) -m coverage run -m pytest -q -m "not slow" $(ARGS)
+	$(RUN) -m coverage combine --quiet
+	$(RUN) -m coverage report
+
+fuzz: .venv/test.installed .venv/parity.installed  # every property, on thousands of examples; about ten minutes
+	$(RUN) -m pytest -q -m hypothesis --hypothesis-profile=long $(ARGS)
+
 sanitize: .venv/dev.installed
 	tests/sanitize.sh $(ARGS)
 
@@ -36,7 +45,7 @@ lint: .venv/dev.installed
 	$(RUN) -m mypy
 
 clean:
-	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -f needle/backend_ndarray/_cpu_*.so needle/backend_ndarray/cpu_build.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -71,13 +71,14 @@ class Needle:
 class PyTorch:
     """PyTorch, with the weights that the run begins with."""
 
-    def __init__(self, run: Run, memory: torch.memory_format) -> None:
+    def __init__(self, run: Run, memory: Any) -> None:
         args, self.memory = run.args, memory
         if args.optimizer != "adam" or args.schedule != "one-cycle":
             raise ndl.OptionError("compare_training: Adam and one cycle are what it compares")
         self.model = twin(run.model.net)
         self.model.load_state_dict({name: torch.tensor(a) for name, a in to_torch(run.model.net).items()}, strict=False)
-        self.model.to(memory_format=memory)  # type: ignore[call-overload]
+        move: Any = self.model.to  # whose stubs do not know of layouts alone
+        move(memory_format=memory)
         self.mean, self.std = (torch.tensor(tensor.numpy()) for tensor in (run.model.mean, run.model.std))
         self.loss_fn = torch.nn.CrossEntropyLoss(label_smoothing=args.label_smoothing)
         self.optimizer = torch.optim.Adam(self.model.parameters(), args.lr, weight_decay=args.weight_decay, fused=True)

@@ -14,6 +14,9 @@ from networks import MLP, NETWORKS, Network, OneByOne, needle_module, torch_modu
 import needle as ndl
 from needle import nn, optim
 
+WORDS, HIDDEN, SEQUENCE = 2000, 256, 32
+"""Of language models: vocabulary, width of every layer, steps."""
+
 Kind = Literal["SGD", "Adam"]
 """Of optimizer; SGD has momentum 0.9, by PyTorch's rule."""
 
@@ -52,7 +55,13 @@ def torch_step(
     """Make a training step of PyTorch's; `options` are its optimizer's."""
     module: Any = torch_module(network.layers)
     module.to(memory_format=memory)
-    inputs, labels = torch_images(x, memory), torch.tensor(y)
+    return torch_module_step(module, torch_images(x, memory), torch.tensor(y), kind, compiled, **options)
+
+
+def torch_module_step(
+    module: Any, inputs: torch.Tensor, labels: torch.Tensor, kind: Kind, compiled: bool = False, **options: Any
+) -> Work:
+    """Make a training step of a module of PyTorch's."""
     if kind == "Adam":
         optimizer: Any = torch.optim.Adam(module.parameters(), lr=0.001, **options)
     else:
@@ -94,6 +103,60 @@ def training(network: Network, kind: Kind, goal: str, compiled: bool = True) -> 
         return works
 
     return Case(f"{network.name}, batch {network.batch}, {kind}", make, goal=goal)
+
+
+class LanguageModel(nn.Module):
+    """Embedding, an LSTM or a transformer of two layers, linear: ids (seq,batch) to logits (seq * batch, WORDS)."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, HIDDEN)
+        self.sequence: Any = nn.LSTM(HIDDEN, HIDDEN)
+        if kind == "transformer":
+            self.sequence = nn.Transformer(HIDDEN, 4 * HIDDEN, num_layers=2, sequence_len=SEQUENCE)
+        self.linear = nn.Linear(HIDDEN, WORDS)
+
+    def forward(self, x: Any) -> Any:
+        y, _ = self.sequence(self.embedding(x))
+        return self.linear(y.reshape((-1, HIDDEN)))
+
+
+class TorchLanguageModel(torch.nn.Module):
+    """The same by PyTorch."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.embedding, self.linear = torch.nn.Embedding(WORDS, HIDDEN), torch.nn.Linear(HIDDEN, WORDS)
+        self.lstm = torch.nn.LSTM(HIDDEN, HIDDEN) if kind == "lstm" else None
+        layer = torch.nn.TransformerEncoderLayer(HIDDEN, 8, 4 * HIDDEN, 0.0, norm_first=True)
+        self.transformer: Any = None if self.lstm else torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.positions = None if self.lstm else torch.nn.Parameter(torch.randn(SEQUENCE, 1, HIDDEN))
+        self.mask = torch.nn.Transformer.generate_square_subsequent_mask(SEQUENCE)
+
+    def forward(self, x: Any) -> Any:
+        y = self.embedding(x)
+        if self.lstm:
+            y, _ = self.lstm(y)
+        else:
+            y = self.transformer(y + self.positions, self.mask, is_causal=True)
+        return self.linear(y.reshape(-1, HIDDEN))
+
+
+def language_model(kind: str) -> Case:
+    """Make a case of a step of a language model, SGD."""
+
+    def make() -> dict[str, Work]:
+        generator = np.random.default_rng(0)
+        x, y = generator.integers(0, WORDS, (SEQUENCE, 32)), generator.integers(0, WORDS, SEQUENCE * 32)
+        works = {"needle": needle_step(LanguageModel(kind), x, y, "SGD")}
+        for option in ("foreach", "fused"):
+            step = torch_module_step(
+                TorchLanguageModel(kind), torch.tensor(x), torch.tensor(y), "SGD", **{option: True}
+            )
+            works[f"PyTorch {option}"] = step
+        return works
+
+    return Case(f"{kind} language model, hidden {HIDDEN}, sequence {SEQUENCE}, batch 32, SGD", make)
 
 
 def inference(network: Network, size: int, goal: str) -> Case:
@@ -163,6 +226,8 @@ def cases(compiled: bool) -> list[Case]:
         *[training(NETWORKS[name], "SGD", goal, compiled) for name, goal in goals.items()],
         training(NETWORKS["resnet9"], "Adam", "2.5 / 4", compiled),
         training(MLP, "Adam", "1.1 / 1.5", compiled),
+        language_model("lstm"),
+        language_model("transformer"),
         *[inference(network, 1, "2 / 4") for network in small],
         *[inference(network, 256, "1.3 / 2") for network in small],
         chain(),

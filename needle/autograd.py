@@ -377,7 +377,7 @@ class Tensor(Value):
 
     @property
     def ndim(self) -> int:
-        return self._computed().ndim
+        return len(self.shape)
 
     @property
     def size(self) -> int:

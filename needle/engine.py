@@ -173,7 +173,8 @@ def _input_gradients(node: Value, gradient: Any) -> tuple[Any, ...]:
     op = node.op
     assert op is not None
     differentiate = op.gradient_as_tuple if node.watch is None else node.watch.differentiate
-    changed = [value for value, version in zip((*node.inputs, node), node.versions) if value.version != version]
+    versions = node.versions
+    changed = versions and [value for value, at in zip((*node.inputs, node), versions) if value.version != at]
     if changed:
         with _unreadable(changed, type(op).__name__):
             gradients = differentiate(gradient, node)

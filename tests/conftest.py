@@ -4,11 +4,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import needle as ndl
 from tests.devices import array, device, dtype, tensor
 
 __all__ = ["array", "device", "dtype", "tensor"]
+
+# The same few examples each time, unless --hypothesis-profile=long asks for many new ones.
+settings.register_profile(
+    "few", max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.register_profile("long", settings.get_profile("few"), max_examples=2000, derandomize=False)
+settings.load_profile("few")
 
 
 def _global_state() -> dict[str, object]:

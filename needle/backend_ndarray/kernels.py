@@ -76,6 +76,7 @@ def divide(a: Operand, b: Operand, out: View) -> None: ...
 def power(a: Operand, b: Operand, out: View) -> None: ...
 def maximum(a: Operand, b: Operand, out: View) -> None: ...  # NaN passes
 def minimum(a: Operand, b: Operand, out: View) -> None: ...  # NaN passes
+def relu_gradient(d: Operand, y: Operand, out: View) -> None: ...  # d where not (y <= 0), else 0
 
 
 # Comparisons: out is bool.

@@ -30,6 +30,14 @@ class PoolSettings(NamedTuple):
     padding: Pair = (0, 0)
 
 
+# Activation.
+
+
+def relu_gradient(d: NDArray, y: NDArray) -> NDArray:
+    """Give d where y, a result of ReLU, is above 0 or NaN, and 0 elsewhere."""
+    return d._binary("relu_gradient", y)
+
+
 # Convolution: x (N,H,W,C), weight (Kh,Kw,C/groups,O), d (N,Ho,Wo,O), all of one dtype.
 
 
@@ -235,6 +243,18 @@ def normalize_gradient(
         to_weight.fill(0)
         to_bias.fill(0)
     return out, to_weight, to_bias
+
+
+def normalize_by(x: NDArray, mean: NDArray, scale: NDArray, bias: NDArray | None, relu: bool) -> NDArray:
+    """Give (x - mean) * scale + bias, or with `relu` max(..., 0) of that: one array, gone through by each kernel."""
+    out = x - mean
+    kernels = out.device.kernels
+    kernels.multiply(out, scale, out)
+    if bias is not None:
+        kernels.add(out, bias, out)
+    if relu:
+        kernels.maximum(out, 0, out)
+    return out
 
 
 # Cross entropy: a's rows along an axis, which has elements, and a label of int64, in range, for each.

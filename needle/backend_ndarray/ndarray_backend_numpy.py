@@ -148,6 +148,10 @@ def not_equal(a: Operand, b: Operand, out: View) -> None:
     _binary(np.not_equal, a, b, out)
 
 
+def relu_gradient(d: Operand, y: Operand, out: View) -> None:
+    to_numpy(out)[...] = np.where(_operand(y, out) <= 0, 0, _operand(d, out))
+
+
 def less(a: Operand, b: Operand, out: View) -> None:
     _binary(np.less, a, b, out)
 

@@ -13,7 +13,7 @@ from needle.backend_ndarray.layers import check_groups
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
 from needle.ops.arguments import PairLike, integer, pair, tensor
-from needle.ops.conv import TO_NCHW, TO_NHWC, TO_OIHW
+from needle.ops.conv import TO_OIHW, conv_channels_first
 
 
 class _Conv(Module):
@@ -110,9 +110,7 @@ class Conv(_Conv):
 
     def forward(self, x: Tensor) -> Tensor:
         self._check(x)
-        images = ops.permute(x, TO_NHWC)
-        y = ops.conv(images, self.weight, self.stride, self.padding, self.dilation, self.groups, self.bias)
-        return ops.permute(y, TO_NCHW)
+        return conv_channels_first(x, self.weight, self.stride, self.padding, self.dilation, self.groups, self.bias)
 
 
 class ConvTranspose(_Conv):

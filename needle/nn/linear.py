@@ -11,6 +11,7 @@ from needle.backend_ndarray.dtypes import as_floating
 from needle.errors import ShapeError
 from needle.nn.module import Module, Parameter
 from needle.ops.arguments import integer, tensor
+from needle.ops.linalg import Affine
 
 
 class Linear(Module):
@@ -48,11 +49,14 @@ class Linear(Module):
             raise ShapeError(
                 f"Linear: expected last dimension in_features = {self.weight.shape[0]}, got shape {x.shape}"
             )
-        y = ops.matmul(x, self.weight)
-        if self.bias is None:
-            return y
-        bias = self.bias if x.ndim > 1 else ops.reshape(self.bias, (-1,))  # (1, out) would add an axis to (out,)
-        return y + bias
+        weight, bias = self.weight, self.bias
+        if bias is None:
+            return ops.matmul(x, weight)
+        if x.ndim == 1:  # a bias (1, out) would add an axis to (out,)
+            return ops.matmul(x, weight) + ops.reshape(bias, (-1,))
+        if bias.size != weight.shape[-1] or not x.dtype == weight.dtype == bias.dtype:
+            return ops.matmul(x, weight) + bias
+        return Affine()(x, weight, bias)  # the line above in one node, with the same bits
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -72,6 +72,8 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__}: define forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not (self._forward_pre_hooks or self._forward_hooks):
+            return self.forward(*args, **kwargs)
         for hook in tuple(self._forward_pre_hooks.values()):
             replacement = hook(self, args)
             if replacement is not None:
@@ -296,8 +298,10 @@ class Module:
         """
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state, Mapping):
-            hint = "; give its state_dict()" if hasattr(state, "state_dict") else ""
-            raise DTypeError(f"{name}: expected a dict of arrays by path, got {kind_of(state)}{hint}")
+            raise DTypeError(
+                f"{name}: expected a dict of arrays by path, got {kind_of(state)}"
+                + ("; give its state_dict()" if hasattr(state, "state_dict") else "")
+            )
         for path, value in state.items():
             if isinstance(value, Mapping):
                 raise DTypeError(f"{name}: {path!r} is a dict; give state[{path!r}]")

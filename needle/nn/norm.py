@@ -113,8 +113,7 @@ class BatchNorm1d(_Norm):
             y = ops.batch_norm(x, self.weight, self.bias, self.eps, self._update_statistics, relu)
             y.realize_cached_data()  # put off by LAZY_MODE, the statistics would move late or never
             return y
-        y = ops.batch_norm_inference(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-        return ops.relu(y) if relu else y
+        return ops.batch_norm_inference(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps, relu)
 
     def _update_statistics(self, mean: NDArray, variance: NDArray, count: int) -> None:
         if self.unbiased:

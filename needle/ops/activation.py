@@ -6,11 +6,12 @@ import math
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
+from needle.backend_ndarray import layers
 from needle.errors import OptionError
 from needle.ops.arguments import number
-from needle.ops.comparison import greater, less_equal
+from needle.ops.comparison import greater
 from needle.ops.elementwise import exp
-from needle.ops.selection import masked_fill, minimum, where
+from needle.ops.selection import Choice, minimum, where
 
 
 class ReLU(TensorOp):
@@ -20,7 +21,17 @@ class ReLU(TensorOp):
         return a.maximum(0)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        return masked_fill(out_grad, less_equal(node.inputs[0], 0), 0)
+        return ReLUGradient(node.realize_cached_data())(out_grad)
+
+
+class ReLUGradient(Choice):
+    """d where ReLU gave more than 0 or NaN, else 0: its input is not needed."""
+
+    def compute(self, d: NDArray) -> NDArray:
+        return layers.relu_gradient(d, self.condition)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return ReLUGradient(self.condition)(out_grad)
 
 
 def relu(a: Tensor) -> Tensor:

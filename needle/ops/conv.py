@@ -1,7 +1,8 @@
 """Convolution. It, its input gradient and its weight gradient are ops, and each one's gradients are the other two.
 
-The ops speak N,H,W,C and Kh,Kw,C/groups,O; the functions with `2d` in their names speak N,C,H,W and O,C/groups,Kh,Kw,
-and get there by permuting views, so that their results lie in N,H,W,C memory.
+The kernels speak N,H,W,C and Kh,Kw,C/groups,O. An op that is `channels_first` has N,C,H,W to both sides in the graph
+and permutes views on the way, so that its results lie in N,H,W,C memory; so do the functions with `2d` in their names,
+whose weights are O,C/groups,Kh,Kw.
 """
 
 from __future__ import annotations
@@ -28,58 +29,101 @@ def _settings(op: str, stride: PairLike, padding: PairLike, dilation: PairLike, 
     )
 
 
-class Conv(TensorOp):
-    """x (N,H,W,C), weight (Kh,Kw,C/groups,O) and, if given, bias (O,) to (N,Ho,Wo,O)."""
+class _ConvOp(TensorOp):
+    """What the three share: settings, and whether images are N,C,H,W to the graph, as views of N,H,W,C memory."""
 
-    def __init__(self, stride: PairLike = 1, padding: PairLike = 0, dilation: PairLike = 1, groups: int = 1) -> None:
-        self.settings = _settings("conv", stride, padding, dilation, groups)
+    def __init__(self, settings: ConvSettings, channels_first: bool = False) -> None:
+        self.settings, self.channels_first = settings, channels_first
+
+    def channels_last(self, images: NDArray) -> NDArray:
+        """Give images as the kernels take them."""
+        return images.permute(TO_NHWC) if self.channels_first else images
+
+    def as_given(self, images: NDArray) -> NDArray:
+        """Give a kernel's images as the graph takes them."""
+        return images.permute(TO_NCHW) if self.channels_first else images
+
+    def to_output(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Convolve."""
+        return Conv(*self.settings, self.channels_first)(x, weight)
+
+    def to_input(self, d: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+        """Give the gradient of an input such as x."""
+        height, width = x.shape[2:] if self.channels_first else x.shape[1:3]
+        return ConvInputGradient(self.settings, (height, width), self.channels_first)(d, weight)
+
+    def to_weight(self, x: Tensor, d: Tensor, weight: Tensor) -> Tensor:
+        """Give the gradient of a weight such as that."""
+        height, width = weight.shape[:2]
+        return ConvWeightGradient(self.settings, (height, width), self.channels_first)(x, d)
+
+
+class Conv(_ConvOp):
+    """x (N,H,W,C), weight (Kh,Kw,C/groups,O) and, if given, bias (O,) to (N,Ho,Wo,O).
+
+    With `channels_first`, from (N,C,H,W) to (N,O,Ho,Wo).
+    """
+
+    def __init__(
+        self,
+        stride: PairLike = 1,
+        padding: PairLike = 0,
+        dilation: PairLike = 1,
+        groups: int = 1,
+        channels_first: bool = False,
+    ) -> None:
+        super().__init__(_settings("conv", stride, padding, dilation, groups), channels_first)
 
     def compute(self, x: NDArray, weight: NDArray, bias: NDArray | None = None) -> NDArray:
-        return layers.conv(x, weight, bias, self.settings)
+        return self.as_given(layers.conv(self.channels_last(x), weight, bias, self.settings))
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, *bias = node.inputs
         out_grad = astype(out_grad, node.dtype)
+        pixels = (0, 2, 3) if self.channels_first else (0, 1, 2)
         return (
-            ConvInputGradient(self.settings, x.shape[1:3])(out_grad, weight) if x.requires_grad else None,
-            ConvWeightGradient(self.settings, weight.shape[:2])(x, out_grad) if weight.requires_grad else None,
-            *(summation(out_grad, (0, 1, 2)) for _ in bias),
+            self.to_input(out_grad, weight, x) if x.requires_grad else None,
+            self.to_weight(x, out_grad, weight) if weight.requires_grad else None,
+            *(summation(out_grad, pixels) for _ in bias),
         )
 
 
-class ConvInputGradient(TensorOp):
+class ConvInputGradient(_ConvOp):
     """d (N,Ho,Wo,O) and weight to the gradient (N,H,W,C) of an input of the given size (H, W)."""
 
-    def __init__(self, settings: ConvSettings, size: tuple[int, int]) -> None:
-        self.settings, self.size = settings, size
+    def __init__(self, settings: ConvSettings, size: tuple[int, int], channels_first: bool = False) -> None:
+        super().__init__(settings, channels_first)
+        self.size = size
 
     def compute(self, d: NDArray, weight: NDArray) -> NDArray:
-        return layers.conv_input_gradient(d, weight, self.size, self.settings)
+        x = layers.conv_input_gradient(self.channels_last(d), weight, self.size, self.settings)
+        return self.as_given(x)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         d, weight = node.inputs
         out_grad = astype(out_grad, node.dtype)
         return (
-            Conv(*self.settings)(out_grad, weight) if d.requires_grad else None,
-            ConvWeightGradient(self.settings, weight.shape[:2])(out_grad, d) if weight.requires_grad else None,
+            self.to_output(out_grad, weight) if d.requires_grad else None,
+            self.to_weight(out_grad, d, weight) if weight.requires_grad else None,
         )
 
 
-class ConvWeightGradient(TensorOp):
+class ConvWeightGradient(_ConvOp):
     """x (N,H,W,C) and d (N,Ho,Wo,O) to the gradient of a weight of the given kernel size (Kh, Kw)."""
 
-    def __init__(self, settings: ConvSettings, kernel: tuple[int, int]) -> None:
-        self.settings, self.kernel = settings, kernel
+    def __init__(self, settings: ConvSettings, kernel: tuple[int, int], channels_first: bool = False) -> None:
+        super().__init__(settings, channels_first)
+        self.kernel = kernel
 
     def compute(self, x: NDArray, d: NDArray) -> NDArray:
-        return layers.conv_weight_gradient(x, d, self.kernel, self.settings)
+        return layers.conv_weight_gradient(self.channels_last(x), self.channels_last(d), self.kernel, self.settings)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         x, d = node.inputs
         out_grad = astype(out_grad, node.dtype)
         return (
-            ConvInputGradient(self.settings, x.shape[1:3])(d, out_grad) if x.requires_grad else None,
-            Conv(*self.settings)(x, out_grad) if d.requires_grad else None,
+            self.to_input(d, out_grad, x) if x.requires_grad else None,
+            self.to_output(x, out_grad) if d.requires_grad else None,
         )
 
 
@@ -113,8 +157,32 @@ def conv(
     >>> conv(images, kernel, stride=2, padding=1).numpy()[0, :, :, 0].tolist()
     [[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    op = Conv(stride, padding, dilation, groups)
-    inputs = [tensor("conv", a, "a"), tensor("conv", b, "b")]
+    return _convolve(Conv(stride, padding, dilation, groups), a, b, bias)
+
+
+def conv_channels_first(
+    x: Tensor,
+    weight: Tensor,
+    stride: PairLike = 1,
+    padding: PairLike = 1,
+    dilation: PairLike = 1,
+    groups: int = 1,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Convolve images (N,C,H,W) with a kernel (Kh,Kw,C/groups,O), as one node; `conv` on permuted views, to the bit.
+
+    The result (N,O,Ho,Wo) is a view of N,H,W,C memory.
+
+    >>> import needle as ndl
+    >>> images, kernel = ndl.ones(1, 1, 3, 3), ndl.Tensor([[[[2.0]]]])
+    >>> conv_channels_first(images, kernel, padding=0).shape
+    (1, 1, 3, 3)
+    """
+    return _convolve(Conv(stride, padding, dilation, groups, channels_first=True), x, weight, bias)
+
+
+def _convolve(op: Conv, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    inputs = [tensor("conv", x, "a"), tensor("conv", weight, "b")]
     return op(*promote(*inputs, *(() if bias is None else (tensor("conv", bias, "bias"),))))
 
 
@@ -141,8 +209,7 @@ def conv2d(
     conv_output_size("conv2d", x.shape[-2:], weight.shape[2:], _settings("conv2d", stride, padding, dilation, groups))
     if bias is not None:
         parameter("conv2d", "bias", bias, weight.shape[:1])
-    out = conv(permute(images, TO_NHWC), permute(kernel, TO_HWIO), stride, padding, dilation, groups, bias)
-    return _like(x, permute(out, TO_NCHW))
+    return _like(x, conv_channels_first(images, permute(kernel, TO_HWIO), stride, padding, dilation, groups, bias))
 
 
 def conv2d_input_gradient(
@@ -167,10 +234,10 @@ def conv2d_input_gradient(
     name = "conv2d_input_gradient"
     settings = _settings(name, stride, padding, dilation, groups)
     size = integer(name, "height", height, 1), integer(name, "width", width, 1)
-    inputs = promote(permute(_images(name, d, "d"), TO_NHWC), permute(_weight(name, weight), TO_HWIO))
+    inputs = promote(_images(name, d, "d"), permute(_weight(name, weight), TO_HWIO))
     check_groups(name, weight.shape[1] * settings.groups, weight.shape[0], settings.groups)
     _check_gradient(name, d, (weight.shape[0], *conv_output_size(name, size, weight.shape[2:], settings)))
-    return _like(d, permute(ConvInputGradient(settings, size)(*inputs), TO_NCHW))
+    return _like(d, ConvInputGradient(settings, size, channels_first=True)(*inputs))
 
 
 def conv2d_weight_gradient(
@@ -192,10 +259,10 @@ def conv2d_weight_gradient(
     name = "conv2d_weight_gradient"
     settings = _settings(name, stride, padding, dilation, groups)
     kernel = pair(name, "kernel_size", kernel_size, 1)
-    inputs = promote(permute(_images(name, x, "x"), TO_NHWC), permute(_images(name, d, "d"), TO_NHWC))
+    inputs = promote(_images(name, x, "x"), _images(name, d, "d"))
     check_groups(name, x.shape[-3], d.shape[-3], settings.groups)
     _check_gradient(name, d, (*x.shape[:-3], d.shape[-3], *conv_output_size(name, x.shape[-2:], kernel, settings)))
-    return permute(ConvWeightGradient(settings, kernel)(*inputs), TO_OIHW)
+    return permute(ConvWeightGradient(settings, kernel, channels_first=True)(*inputs), TO_OIHW)
 
 
 def conv2d_bias_gradient(d: Tensor) -> Tensor:
@@ -241,10 +308,10 @@ def conv_transpose2d(
             f"the weight {weight.shape} takes {kernel.shape[0]}; its axes are C,O/groups,Kh,Kw"
         )
     size = _transposed_size(images.shape[2:], kernel.shape[2:], settings, extra)
-    out = ConvInputGradient(settings, size)(permute(images, TO_NHWC), permute(kernel, TO_HWIO))
+    out = ConvInputGradient(settings, size, channels_first=True)(images, permute(kernel, TO_HWIO))
     if bias is not None:
-        out = out + parameter(name, "bias", bias, out.shape[3:])
-    return _like(x, permute(out, TO_NCHW))
+        out = out + reshape(parameter(name, "bias", bias, out.shape[1:2]), (-1, 1, 1))
+    return _like(x, out)
 
 
 def _transposed_size(

@@ -89,9 +89,9 @@ class EWiseMul(TensorOp):
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a * b
 
-    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, Tensor | None]:
         a, b = node.inputs
-        return out_grad * b, out_grad * a
+        return out_grad * b if a.requires_grad else None, out_grad * a if b.requires_grad else None
 
 
 def multiply(a: Any, b: Any) -> Tensor:

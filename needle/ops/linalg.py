@@ -21,18 +21,34 @@ class MatMul(TensorOp):
         return _fit(out, (*lead, *[m] * (a.ndim > 1), *[p] * (b.ndim > 1)))
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        a, b = node.inputs
-        rows, columns = _as_matrices(a, b)
-        lead = node.shape[: max(rows.ndim, columns.ndim) - 2]
-        d = _fit(out_grad, (*lead, rows.shape[-2], columns.shape[-1]))
-        to_a = to_b = None
-        if a.requires_grad:
-            to_a = _fit(sum_to(matmul(d, transpose(columns)), rows.shape), a.shape)
-        if b.requires_grad:
-            if columns.ndim == 2:  # one product over all rows, rather than a sum of products
-                rows, d = (_fit(t, (math.prod(t.shape[:-1]), t.shape[-1])) for t in (rows, d))
-            to_b = _fit(sum_to(matmul(transpose(rows), d), columns.shape), b.shape)
-        return to_a, to_b
+        return _factor_gradients(out_grad, *node.inputs)
+
+
+class Affine(TensorOp):
+    """x @ weight + bias: x (..., n), weight (n, p) and bias (1, p) to (..., p); two axes of x or more."""
+
+    def compute(self, x: NDArray, weight: NDArray, bias: NDArray) -> NDArray:
+        return x @ weight + bias
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias = node.inputs
+        to_bias = sum_to(out_grad, bias.shape) if bias.requires_grad else None
+        return *_factor_gradients(out_grad, x, weight), to_bias
+
+
+def _factor_gradients(d: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Give the gradients of the factors of a @ b, where they require one, from that of the product."""
+    rows, columns = _as_matrices(a, b)
+    lead = d.shape[: max(rows.ndim, columns.ndim) - 2]
+    d = _fit(d, (*lead, rows.shape[-2], columns.shape[-1]))
+    to_a = to_b = None
+    if a.requires_grad:
+        to_a = _fit(sum_to(matmul(d, transpose(columns)), rows.shape), a.shape)
+    if b.requires_grad:
+        if columns.ndim == 2:  # one product over all rows, rather than a sum of products
+            rows, d = (_fit(t, (math.prod(t.shape[:-1]), t.shape[-1])) for t in (rows, d))
+        to_b = _fit(sum_to(matmul(transpose(rows), d), columns.shape), b.shape)
+    return to_a, to_b
 
 
 def _as_matrices(a: Any, b: Any) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
-from needle.backend_ndarray.dtypes import as_ndarray, check_floating
+from needle.backend_ndarray.dtypes import INT64, as_ndarray, check_floating
 from needle.errors import BoundsError, OptionError, ShapeError
 from needle.ops.arguments import constant, fraction, number, tensor
 from needle.ops.indexing import gather
@@ -111,7 +111,11 @@ def cross_entropy(
             f"{name}: the logits must have the axes C, N,C or N,C,... with C > 0, got shape {logits.shape}"
         )
     check_floating(name, "the logits", logits.dtype)
-    weights, y = _weights(weight, logits.shape[axis]).astype(logits.dtype), as_ndarray(name, y)
+    y = as_ndarray(name, y)
+    if weight is None and ignore_index is None and not label_smoothing and y.shape != logits.shape:
+        labels = _labels(y, None, logits, axis)[0]
+        return _reduce(_label_losses(logits, labels, axis), reduction, labels.size)
+    weights = _weights(weight, logits.shape[axis]).astype(logits.dtype)
     per_class = (-1, *[1] * (logits.ndim - axis - 1))
     if y.shape == logits.shape:
         if ignore_index is not None:
@@ -125,7 +129,7 @@ def cross_entropy(
         if not counted.all():  # NaN in an ignored row reaches neither the loss nor a gradient
             logits = masked_fill(logits, ~counted, 0)
         if not label_smoothing:
-            losses = LabelCrossEntropy(nd.array(labels, dtype="int64", device=logits.device), axis)(logits)
+            losses = _label_losses(logits, labels, axis)
             if (row_weights != 1).any():
                 losses = masked_fill(losses * Tensor.make_const(_like(logits, row_weights)), row_weights == 0, 0)
             return _reduce(losses, reduction, count)
@@ -159,6 +163,10 @@ def _reduce(losses: Tensor, reduction: str, count: float) -> Tensor:
     return summation(losses) if reduction == "sum" else summation(losses) / (count or np.nan)
 
 
+def _label_losses(logits: Tensor, labels: Ndarray, axis: int) -> Tensor:
+    return LabelCrossEntropy(nd.array(labels, dtype=INT64, device=logits.device), axis)(logits)
+
+
 def _like(logits: Tensor, values: Ndarray) -> NDArray:
     return nd.array(values, dtype=logits.dtype, device=logits.device)
 
@@ -172,6 +180,8 @@ def _labels(y: Ndarray, ignored: float | None, logits: Tensor, axis: int) -> tup
             f"{shape[:axis] + shape[axis + 1 :]} or probabilities of shape {shape}"
         )
     counted = np.ones(y.shape, bool) if ignored is None else np.asarray(y != ignored)
+    if ignored is None and y.size and y.dtype.kind in "iu" and 0 <= y.min() and y.max() < classes:
+        return y, counted
     astray = counted & ~((y >= 0) & (y < classes) & (y == np.floor(y)))
     if astray.any():
         place = tuple(np.argwhere(astray)[0].tolist())

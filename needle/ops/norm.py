@@ -6,15 +6,16 @@ rounded, and that counts where it is many times the spread. Equal values give ze
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.backend_ndarray import layers
 from needle.backend_ndarray.dtypes import check_floating
 from needle.errors import ShapeError
 from needle.gradients import differentiate
+from needle.ops.activation import relu as rectify
 from needle.ops.arguments import integer, not_negative, parameter, promote, tensor
 from needle.ops.cast import astype
 from needle.ops.comparison import less_equal
@@ -22,6 +23,7 @@ from needle.ops.reduce import mean, summation
 from needle.ops.selection import masked_fill
 from needle.ops.shape import reshape
 
+A = TypeVar("A", NDArray, Tensor)
 OnStatistics: TypeAlias = Callable[[NDArray, NDArray, int], None]
 
 
@@ -156,6 +158,37 @@ def batch_norm(
     return Normalize(shape, axes, spread, not_negative(name, "eps", eps), relu, on_statistics)(*inputs)
 
 
+class NormalizeByStatistics(TensorOp):
+    """(x - mean) / sqrt(variance + eps) * weight + bias by given statistics of axis 1, the channels; or ReLU of that.
+
+    The inputs are x, mean and variance, then weight and bias as far as there are any.
+    """
+
+    def __init__(self, eps: float, has_weight: bool, relu: bool) -> None:
+        self.eps, self.has_weight, self.relu = eps, has_weight, relu
+
+    def compute(self, x: NDArray, *given: NDArray) -> NDArray:
+        mean, scale, *bias = self._per_channel(x.ndim, given)
+        return layers.normalize_by(x, mean, scale, bias[0] if bias else None, self.relu)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
+        return differentiate(self._formula, node.inputs, out_grad)
+
+    def _formula(self, x: Tensor, *given: Tensor) -> Tensor:
+        mean, scale, *bias = self._per_channel(x.ndim, given)
+        out = (x - mean) * scale
+        out = out + bias[0] if bias else out
+        return rectify(out) if self.relu else out
+
+    def _per_channel(self, ndim: int, given: Sequence[A]) -> list[A]:
+        """Give mean, scale and, if there is one, bias, of arrays or of tensors, as they broadcast to x."""
+        mean, variance, *parameters = given
+        scale = (variance + self.eps) ** -0.5
+        if self.has_weight:
+            scale = scale * parameters.pop(0)
+        return [a.reshape((-1, *[1] * (ndim - 2))) for a in (mean, scale, *parameters)]
+
+
 def batch_norm_inference(
     x: Tensor,
     mean: Tensor,
@@ -163,10 +196,11 @@ def batch_norm_inference(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
+    relu: bool = False,
 ) -> Tensor:
     """Normalise each channel of (N,C,...) by given statistics: (x - mean) / sqrt(variance + eps) * weight + bias.
 
-    All but x are of shape (C,). Composed of elementwise ops.
+    All but x are of shape (C,). With `relu`, gives relu(...) of that, with the same bits.
 
     >>> import needle as ndl
     >>> x, mean, variance = ndl.Tensor([[5.0]]), ndl.Tensor([1.0]), ndl.Tensor([4.0])
@@ -174,13 +208,10 @@ def batch_norm_inference(
     [[2.0]]
     """
     name = "batch_norm_inference"
-    channels = _channels_first(name, x)[1]
-    scale = (parameter(name, "variance", variance, (channels,)) + not_negative(name, "eps", eps)) ** -0.5
-    if weight is not None:
-        scale = scale * parameter(name, "weight", weight, (channels,))
-    spread = (channels, *[1] * (x.ndim - 2))
-    out = (x - reshape(parameter(name, "mean", mean, (channels,)), spread)) * reshape(scale, spread)
-    return out if bias is None else out + reshape(parameter(name, "bias", bias, (channels,)), spread)
+    shape = (_channels_first(name, x)[1],)
+    given = [("mean", mean), ("variance", variance), ("weight", weight), ("bias", bias)]
+    inputs = [parameter(name, what, a, shape) for what, a in given if a is not None]
+    return NormalizeByStatistics(not_negative(name, "eps", eps), weight is not None, relu)(*promote(x, *inputs))
 
 
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:

@@ -12,7 +12,7 @@ from needle.ops.arguments import broadcast, constant, number, operands, tensor
 from needle.ops.comparison import equal, less, not_equal
 
 
-class _Choice(TensorOp):
+class Choice(TensorOp):
     """An op with a condition, which may lie in memory that the caller can write to."""
 
     def __init__(self, condition: NDArray) -> None:
@@ -28,7 +28,7 @@ class _Choice(TensorOp):
         return self._condition
 
 
-class MaskedFill(_Choice):
+class MaskedFill(Choice):
     """Put a number where the mask holds; no gradient passes there."""
 
     def __init__(self, mask: NDArray, value: float) -> None:
@@ -58,7 +58,7 @@ def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
     return MaskedFill(mask.realize_cached_data(), number("masked_fill", "value", value))(a)
 
 
-class Where(_Choice):
+class Where(Choice):
     """One operand where the condition holds, the other elsewhere."""
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:

@@ -157,11 +157,13 @@ def sum_to(a: Tensor, shape: tuple[int, ...]) -> Tensor:
     [[3.0], [7.0]]
     """
     shape = as_shape("sum_to", shape)
-    lead = tensor("sum_to", a).ndim - len(shape)
+    if tensor("sum_to", a).shape == shape:
+        return a
+    lead = a.ndim - len(shape)
     if lead < 0 or any(n not in (1, wide) for n, wide in zip(shape, a.shape[lead:], strict=True)):
         raise ShapeError(f"sum_to: shape {shape} does not broadcast to {a.shape}, that of the tensor")
     axes = tuple([axis for axis, n in enumerate(a.shape) if axis < lead or shape[axis - lead] != n])
-    summed = a.sum(axes) if axes else a
+    summed = a.sum(axes)
     return summed if summed.shape == shape else reshape(summed, shape)
 
 

@@ -106,7 +106,11 @@ def tuple_get_item(t: TensorTuple, i: int) -> Tensor:
         raise DTypeError(f"tuple_get_item: the index must be an int, got {i!r}; t.tuple() can be sliced")
     if not -len(t) <= i < len(t):
         raise BoundsError(f"tuple_get_item: index {i} is out of range for a tuple of {len(t)}")
-    return t.inputs[i] if isinstance(t.op, MakeTensorTuple) else TupleGetItem(i % len(t))(t)
+    if isinstance(t.op, MakeTensorTuple):
+        return t.inputs[i]
+    if not t.requires_grad and t._array is not None:
+        return Tensor.make_const(t._array[i])
+    return TupleGetItem(i % len(t))(t)
 
 
 def tuple_add(a: TensorTuple, b: TensorTuple) -> TensorTuple:

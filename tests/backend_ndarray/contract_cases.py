@@ -159,7 +159,7 @@ LAYOUTS = [((37, 65), layout) for layout in ("reversed", "spread", "unaligned", 
 LAYOUTS += [((2, 16, 7, 9), "channels last"), ((300, 257), "swapped")]
 UNARY = dict.fromkeys(("negate", "absolute", "sign", "exp", "log", "tanh", "sigmoid", "erf"), "extreme")
 UNARY["sqrt"] = "positive"
-BINARY = ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum")
+BINARY = ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "relu_gradient")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 BROADCAST: list[tuple[tuple[int, ...], ...]] = [
     ((6, 65), (65,), (6, 65)),

@@ -3,14 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from needle import backend_ndarray as nd
-
-PROPERTY = settings(
-    max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -54,6 +49,27 @@ def pairs(
             target = (draw(st.integers(1, 3)), *expected.shape)
             array, expected = array.broadcast_to(target), np.broadcast_to(expected, target)
     return Pair(array, np.asarray(expected))
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, values: np.ndarray[Any, Any], device: nd.BackendDevice, broadcast: bool = True) -> Pair:
+    """Draw a view of that shape: its axes in any order in memory, stepped, reversed, some repeated by broadcasting.
+
+    Dense row-major and channels-last memory, which kernels have ways of their own for, come more often than others.
+    """
+    repeated = [broadcast and n > 1 and draw(st.integers(0, 4)) == 0 for n in values.shape]
+    dense = draw(st.booleans())
+    steps = [1 if dense else draw(st.sampled_from([1, 1, 1, -1, 2, -3])) for _ in values.shape]
+    in_order = range(values.ndim)
+    channels_last = [0, *in_order[2:], 1][: values.ndim]
+    axes = draw(st.sampled_from([in_order, channels_last]) | st.permutations(in_order))
+    kept = values[tuple([slice(1 if once else None) for once in repeated])]
+    inside = tuple([slice(None, None, step) for step in steps])
+    memory = np.full([n * abs(step) for n, step in zip(kept.shape, steps)], 99, values.dtype)
+    memory[inside] = kept
+    stored = nd.array(memory.transpose(axes), dtype=values.dtype, device=device)
+    view = stored.permute(np.argsort(axes).tolist())[inside].broadcast_to(values.shape)
+    return Pair(view, np.broadcast_to(kept, values.shape))
 
 
 @st.composite

@@ -13,7 +13,7 @@ import needle as ndl
 from needle import backend_ndarray as nd
 from needle.backend_ndarray.layout import dense_strides
 from needle.errors import DTypeError, ShapeError
-from tests.backend_ndarray.strategies import PROPERTY, pairs
+from tests.backend_ndarray.strategies import pairs
 from tests.tolerances import assert_close
 
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv]
@@ -25,7 +25,6 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@PROPERTY
 @given(st.data())
 def test_operators(device, data):
     a, x = data.draw(pairs(device))
@@ -46,7 +45,6 @@ def test_operators(device, data):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@PROPERTY
 @given(data=st.data())
 def test_functions(device, name, data):
     a, x = data.draw(pairs(device, dtypes=("float32", "float64")))
@@ -58,7 +56,6 @@ def test_functions(device, name, data):
     assert_close(-a, -x)
 
 
-@PROPERTY
 @given(st.data())
 def test_layout_is_kept(device, data):
     """Results lie as their first dense operand does, and row-major where none is dense."""
@@ -140,7 +137,6 @@ def test_shapes_are_named(array):
         nd.where(array([1.0, 0.0]) > 0, array(np.ones(3)), 0.0)
 
 
-@PROPERTY
 @given(st.data())
 def test_where(device, data):
     condition, c = data.draw(pairs(device, dtypes=("bool", "float64")))

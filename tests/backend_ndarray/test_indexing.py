@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from needle import backend_ndarray as nd
 from needle.errors import BoundsError, DTypeError, ShapeError
-from tests.backend_ndarray.strategies import DTYPES, PROPERTY, indices, masks, pairs
+from tests.backend_ndarray.strategies import DTYPES, indices, masks, pairs
 
 
 def as_course(index):
@@ -19,7 +19,6 @@ def has_arrays(index):
     return any(isinstance(entry, np.ndarray) for entry in index)
 
 
-@PROPERTY
 @given(st.data())
 def test_select_is_numpys_indexing(device, data):
     a, x = data.draw(pairs(device, dtypes=DTYPES))
@@ -31,7 +30,6 @@ def test_select_is_numpys_indexing(device, data):
     assert (result._handle is a._handle) == (not has_arrays(index))
 
 
-@PROPERTY
 @given(st.data())
 def test_getitem_keeps_the_axis_of_an_int(device, data):
     a, x = data.draw(pairs(device))
@@ -43,7 +41,6 @@ def test_getitem_keeps_the_axis_of_an_int(device, data):
         np.testing.assert_array_equal(a[index[0]].numpy(), expected)
 
 
-@PROPERTY
 @given(st.data())
 def test_setitem(device, data):
     a, x = data.draw(pairs(device, dtypes=DTYPES, broadcast=False))
@@ -56,7 +53,6 @@ def test_setitem(device, data):
     np.testing.assert_array_equal(a.numpy(), expected)
 
 
-@PROPERTY
 @given(st.data())
 def test_add_at(device, data):
     a, x = data.draw(pairs(device, broadcast=False))
@@ -68,7 +64,6 @@ def test_add_at(device, data):
     np.testing.assert_array_equal(a.numpy(), expected)
 
 
-@PROPERTY
 @given(st.data())
 def test_masks(device, data):
     a, x = data.draw(pairs(device, broadcast=False))

@@ -9,20 +9,18 @@ from hypothesis import strategies as st
 
 from needle.backend_ndarray import layout
 from needle.errors import ShapeError
-from tests.backend_ndarray.strategies import PROPERTY, SHAPES
+from tests.backend_ndarray.strategies import SHAPES
 
 
 def numpy_strides(values):
     return tuple(stride // values.itemsize for stride in values.strides)
 
 
-@PROPERTY
 @given(st.lists(st.integers(1, 5), max_size=4).map(tuple))
 def test_compact_strides_are_numpys(shape):
     assert layout.compact_strides(shape) == numpy_strides(np.empty(shape))
 
 
-@PROPERTY
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_dense_in_any_order_of_axes(shape, data):
     axes = data.draw(st.permutations(range(len(shape))))
@@ -43,7 +41,6 @@ def test_not_dense(strides):
     assert not layout.is_dense((2, 3), strides)
 
 
-@PROPERTY
 @given(SHAPES, st.data())
 def test_ordered_strides_keep_the_order(shape, data):
     axes = data.draw(st.permutations(range(len(shape))))
@@ -68,7 +65,6 @@ def test_wrong_axes(axes):
         layout.normalize_axes(axes, 3, "flip")
 
 
-@PROPERTY
 @given(st.lists(SHAPES, min_size=1, max_size=3))
 def test_broadcast_shapes(shapes):
     try:
@@ -80,7 +76,6 @@ def test_broadcast_shapes(shapes):
         assert layout.broadcast_shapes("add", *shapes) == expected
 
 
-@PROPERTY
 @given(SHAPES, SHAPES)
 def test_broadcast_strides(shape, target):
     values = np.empty(shape)
@@ -109,7 +104,6 @@ def test_shapes_that_do_not_fit(new_shape):
         layout.fill_in_shape((2, 3), new_shape)
 
 
-@PROPERTY
 @given(st.data())
 def test_reshape_is_a_view_wherever_numpy_has_one(data):
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=4))

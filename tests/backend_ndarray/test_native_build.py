@@ -141,7 +141,7 @@ def arguments(name, dtype):
     parameters = [[array(3), array(2, 2)] for _ in range(4)]
     if name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
         return array(2, 3), array(3), whole("bool", 2, 3)
-    if name in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"):
+    if name in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "relu_gradient"):
         return array(2, 3), array(3), array(2, 3)
     special = {
         "from_numpy": (np.zeros((2, 3)), array(2, 3)),

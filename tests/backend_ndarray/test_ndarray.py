@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from needle import backend_ndarray as nd
 from needle.errors import DTypeError, ShapeError
-from tests.backend_ndarray.strategies import DTYPES, PROPERTY, pairs
+from tests.backend_ndarray.strategies import DTYPES, pairs
 
 
 class Sub(nd.NDArray):
@@ -36,7 +36,6 @@ def test_flipped_images(device):
     assert nd.array(np.flip([1, 34]), device=device).numpy().tolist() == [34, 1]
 
 
-@PROPERTY
 @given(st.data())
 def test_copies_of_arrays(device, data):
     a, x = data.draw(pairs(device, dtypes=DTYPES))

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from needle import backend_ndarray as nd
 from needle.errors import DTypeError, ShapeError
-from tests.backend_ndarray.strategies import DTYPES, PROPERTY, pairs
+from tests.backend_ndarray.strategies import DTYPES, pairs
 from tests.tolerances import assert_close
 
 
-@PROPERTY
 @given(st.data())
 def test_reductions(device, data):
     a, x = data.draw(pairs(device))
@@ -34,7 +33,6 @@ def test_reductions(device, data):
             assert_close(getattr(np, name)(a, axis=axis, keepdims=keepdims), expected)
 
 
-@PROPERTY
 @given(st.data())
 def test_along_an_axis(device, data):
     shapes = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
@@ -110,7 +108,6 @@ def test_out_is_refused(array):
             function(a, out=np.zeros(()))
 
 
-@PROPERTY
 @given(st.data())
 def test_matmul(device, data):
     m, n, p = (data.draw(st.integers(0, 4)) for _ in range(3))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from needle import backend_ndarray as nd
 from needle.errors import DTypeError, ShapeError
-from tests.backend_ndarray.strategies import PROPERTY, pairs
+from tests.backend_ndarray.strategies import pairs
 
 
 def assert_same(array, expected):
@@ -15,7 +15,6 @@ def assert_same(array, expected):
     np.testing.assert_array_equal(array.numpy(), expected)
 
 
-@PROPERTY
 @given(st.data())
 def test_views_hold_what_numpys_hold(device, data):
     a, x = data.draw(pairs(device))
@@ -35,7 +34,6 @@ def test_views_hold_what_numpys_hold(device, data):
         assert_same(view, expected)
 
 
-@PROPERTY
 @given(st.data())
 def test_reshape(device, data):
     a, x = data.draw(pairs(device))
@@ -49,7 +47,6 @@ def test_reshape(device, data):
         assert result._handle is a._handle
 
 
-@PROPERTY
 @given(st.data())
 def test_compact(device, data):
     a, x = data.draw(pairs(device))

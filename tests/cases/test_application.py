@@ -23,8 +23,8 @@ def epochs(loader, count):
     return [[int(v) for batch in loader for v in batch[0].numpy().ravel()] for _ in range(count)]
 
 
-def test_da01_every_epoch_has_its_own_order():
-    loader = DataLoader(NDArrayDataset(np.arange(100)), batch_size=7, shuffle=True)
+def test_da01_every_epoch_has_its_own_order(device):
+    loader = DataLoader(NDArrayDataset(np.arange(100)), batch_size=7, shuffle=True, device=device)
     np.random.seed(1)
     first = epochs(loader, 2)
     np.random.seed(1)
@@ -32,8 +32,8 @@ def test_da01_every_epoch_has_its_own_order():
     assert first[0] != first[1] and [sorted(epoch) for epoch in first] == [list(range(100))] * 2
 
 
-def test_da03_last_partial_batch():
-    loader = DataLoader(NDArrayDataset(np.arange(5) * 10, np.arange(5)), batch_size=2, shuffle=True)
+def test_da03_last_partial_batch(device):
+    loader = DataLoader(NDArrayDataset(np.arange(5) * 10, np.arange(5)), batch_size=2, shuffle=True, device=device)
     batches = list(loader)
     assert len(loader) == 3 and [len(labels) for _, labels in batches] == [2, 2, 1]
     for images, labels in batches:
@@ -43,12 +43,12 @@ def test_da03_last_partial_batch():
 class Batches:
     """A loader of given logits as images."""
 
-    def __init__(self, *counts):
+    def __init__(self, tensor, *counts):
         self.batches = []
         for correct, size in counts:
             logits = np.tile([0.0, 1.0], (size, 1))
             logits[:correct] = [1.0, 0.0]
-            self.batches.append((ndl.Tensor(logits), ndl.Tensor(np.zeros(size))))
+            self.batches.append((tensor(logits), tensor(np.zeros(size))))
         self.dataset = range(sum(size for _, size in counts))
 
     def __iter__(self):
@@ -58,8 +58,8 @@ class Batches:
         return len(self.batches)
 
 
-def test_da05_epoch_mean_is_over_samples():
-    loader = Batches((179, 256), (205, 256), (9, 10))
+def test_da05_epoch_mean_is_over_samples(tensor):
+    loader = Batches(tensor, (179, 256), (205, 256), (9, 10))
     accuracy, _ = simple_ml.evaluate_cifar10(nn.Identity(), loader)
     error, _ = mlp_resnet.epoch(loader, nn.Identity())
     assert_close(float(accuracy), 0.7528736, rtol=0, atol=6e-8)
@@ -92,15 +92,15 @@ class OneImageByItem(OneImage):
         return self.apply_transforms(image), label
 
 
-def augmented_run(kind, prefetch):
+def augmented_run(device, kind, prefetch):
     """Train for two epochs with augmentation and dropout; give the crops and the weights."""
     np.random.seed(3)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Dropout(0.5), nn.Linear(8, 2)).to(device)
     opt = ndl.optim.SGD(model.parameters(), lr=0.001)
     dataset = kind([RandomFlipHorizontal(), RandomCrop(3)])
     crops = []
     for _ in range(2):
-        for images, labels in DataLoader(dataset, batch_size=4, shuffle=True, prefetch=prefetch):
+        for images, labels in DataLoader(dataset, batch_size=4, shuffle=True, prefetch=prefetch, device=device):
             crops += [crop.tobytes() for crop in images.numpy()]
             opt.reset_grad()
             nn.SoftmaxLoss()(model(images), labels).backward()
@@ -109,10 +109,10 @@ def augmented_run(kind, prefetch):
 
 
 @pytest.mark.parametrize("kind", [OneImage, OneImageByItem])
-def test_da10_random_numbers_do_not_depend_on_reading_ahead(kind):
-    crops, weights = augmented_run(kind, prefetch=0)
+def test_da10_random_numbers_do_not_depend_on_reading_ahead(device, kind):
+    crops, weights = augmented_run(device, kind, prefetch=0)
     assert len(set(crops)) > 16, "both epochs and all items draw their own crops"
-    assert augmented_run(kind, prefetch=2) == (crops, weights) == augmented_run(kind, prefetch=0)
+    assert augmented_run(device, kind, prefetch=2) == (crops, weights) == augmented_run(device, kind, prefetch=0)
 
 
 def run_python(code, **options):
@@ -122,13 +122,15 @@ def run_python(code, **options):
     )  # fmt: skip
 
 
-def test_da12_interrupt_stops_training():
-    process = run_python("""
+def test_da12_interrupt_stops_training(device):
+    process = run_python(f"""
         import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
         before = signal.getsignal(signal.SIGINT)
         import numpy as np, needle as ndl, needle.nn as nn
         assert signal.getsignal(signal.SIGINT) is before
-        x, model = ndl.Tensor(np.ones((8, 3, 32, 32))), nn.Conv(3, 8, 3)
+        device = ndl.{device}
+        x, model = ndl.Tensor(np.ones((8, 3, 32, 32)), device=device), nn.Conv(3, 8, 3, device=device)
         print("training", flush=True)
         while True:
             model(x).sum().backward()
@@ -144,9 +146,10 @@ def test_da12_interrupt_stops_training():
         process.kill()
 
 
-def test_da15_fan_in_of_convolution_weights():
+def test_da15_fan_in_of_convolution_weights(device):
     bound = np.sqrt(2) * np.sqrt(3 / 72)
-    for w in (init.kaiming_uniform(3 * 3 * 8, 3 * 3 * 16, shape=(3, 3, 8, 16)), nn.Conv(8, 16, 3).weight):
+    drawn = init.kaiming_uniform(3 * 3 * 8, 3 * 3 * 16, shape=(3, 3, 8, 16), device=device)
+    for w in (drawn, nn.Conv(8, 16, 3, device=device).weight):
         assert w.shape == (3, 3, 8, 16) and 0.27 < abs(w.numpy()).max() <= bound
     assert_close(bound, 0.2886751, rtol=0, atol=6e-8)
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import needle as ndl
 from needle import nn, optim
 from tests.tolerances import GIVEN_DIGITS, assert_close
 
@@ -50,14 +49,14 @@ def test_op07_clipping_by_the_global_norm(tensor, clip):
 
 
 class Nested(nn.Module):
-    def __init__(self):
+    def __init__(self, tensor):
         super().__init__()
-        self.parts = [nn.Linear(2, 3), {"a": nn.Parameter(ndl.Tensor([1.0])), "b": (nn.Parameter(ndl.Tensor([2.0])),)}]
+        self.parts = [nn.Linear(2, 3), {"a": nn.Parameter(tensor([1.0])), "b": (nn.Parameter(tensor([2.0])),)}]
         self.blocks = {"deep": [(nn.Dropout(0.5),)]}
 
 
-def test_op09_parameters_in_lists_and_dicts():
-    model = Nested()
+def test_op09_parameters_in_lists_and_dicts(tensor):
+    model = Nested(tensor)
     linear, named = model.parts
     expected = [linear.weight, linear.bias, named["a"], named["b"][0]]
     for _ in range(2):

@@ -89,7 +89,7 @@ def test_arrays_of_uneven_lists():
 @pytest.mark.parametrize("train", ["test", "False", 1, None, [double]])
 def test_train_is_a_truth_value(train, tmp_path):
     for make in (Digits, lambda train: CIFAR10Dataset(tmp_path, train)):
-        with pytest.raises(ndl.DTypeError, match="train must be True or False, got (a |an |None)"):
+        with pytest.raises(ndl.DTypeError, match=r"train must be True or False, got (a |an |None)"):
             make(train)
 
 

@@ -8,6 +8,9 @@ import pytest
 import needle as ndl
 from needle import init, nn, ops
 from needle.errors import BoundsError, DTypeError, OptionError, ShapeError
+from needle.ops.linalg import Affine
+from needle.ops.norm import NormalizeByStatistics
+from needle.testing import check_gradients
 from tests.tolerances import assert_close
 
 IMAGES, ROWS = (2, 4, 6, 6), (5, 4)
@@ -239,7 +242,7 @@ def test_from_arrays_copies_and_checks(make):
         make(np.ones((3, 1)), *given[1:])
 
 
-BATCH_NORM_AND_RELU = {  # whether one op computes both in training, and how they are put together
+BATCH_NORM_AND_RELU = {  # whether one op computes both, and how they are put together
     "one layer": (True, lambda norm: setattr(norm, "relu", True) or norm),
     "in a Sequential": (True, lambda norm: nn.Sequential(norm, nn.ReLU())),
     "one by one": (False, lambda norm: lambda x: nn.ReLU()(norm(x))),
@@ -255,10 +258,40 @@ def test_batch_norm_and_relu_have_the_same_bits_in_any_form(tensor, dtype, kind,
         norm = kind(3, device=a.device, dtype=dtype)
         norm(a + 1)  # running statistics that are not those of the beginning
         y = put_together(norm.train(training))(a)
-        assert isinstance(y.op, ops.Normalize if fused and training else ops.ReLU)
+        assert isinstance(y.op, (ops.Normalize if training else NormalizeByStatistics) if fused else ops.ReLU)
         results = y, *ndl.grad(y, [a, *norm.parameters()], tensor(d, dtype=dtype)), norm.running_mean, norm.running_var
         found.append([t.numpy().tobytes() for t in results])
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (1, 4), (0, 4), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_linear_is_its_product_and_its_sum_to_the_bit(tensor, dtype, shape):
+    drawn = np.random.default_rng(0)
+    values, d = drawn.normal(size=shape), tensor(drawn.normal(size=(*shape[:-1], 3)), dtype=dtype)
+    layer = nn.Linear(4, 3, device=d.device, dtype=dtype)
+    found = []
+    for forward in (layer, lambda x: x @ layer.weight + layer.bias):
+        x = tensor(values, dtype=dtype)
+        y = forward(x)
+        gradients = ndl.grad(y, [x, layer.weight, layer.bias], [d])
+        found.append([(a.shape, a.dtype, a.numpy().tobytes()) for a in (y, *gradients)])
+    assert found[0] == found[1]
+
+
+def test_linear_to_second_order(tensor):
+    layer = nn.Linear(3, 2, device=tensor([1.0]).device, dtype="float64")
+    x = tensor(np.random.default_rng(0).normal(size=(4, 3)))
+    assert type(layer(x).op) is Affine
+    check_gradients(Affine(), [x, layer.weight, layer.bias])
+
+
+def test_linear_takes_other_biases_and_dtypes_too(tensor):
+    x, layer = tensor(np.ones((1, 2))), nn.Linear(2, 3, device=tensor([1.0]).device)
+    layer.bias.data = tensor(np.arange(6.0).reshape(2, 3), dtype="float32")
+    y = layer(x)
+    assert y.shape == (2, 3) and y.dtype == "float64"
+    assert_close(y, x.numpy() @ layer.weight.numpy() + layer.bias.numpy())
 
 
 def test_what_sequential_does_not_fuse(tensor):

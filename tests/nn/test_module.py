@@ -322,6 +322,7 @@ def test_model_and_optimizer_copied_together_stay_together(copied):
 def test_forward_hooks(tensor):
     layer, seen = nn.ReLU(), []
     remove_pre = layer.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
+    layer.register_forward_pre_hook(lambda module, args: None)
     remove = layer.register_forward_hook(lambda module, args, output: seen.append((module, args[0].item())))
     remove_last = layer.register_forward_hook(lambda module, args, output: output + 1)
     assert layer(tensor([3.0])).item() == 7
@@ -387,10 +388,12 @@ def test_repr_of_every_layer_names_its_settings():
         (nn.LayerNorm1d(3), "LayerNorm1d(3, eps=1e-05)"),
         (nn.ConvTranspose(2, 4, 2, groups=2, dilation=2),
          "ConvTranspose(2, 4, kernel_size=2, stride=1, padding=0, dilation=2, groups=2)"),
+        (nn.MultiHeadAttention(causal=True), "MultiHeadAttention(\n  causal=True\n  (dropout): Dropout(p=0.0)\n)"),
         (nn.MSELoss(), "MSELoss(reduction='mean')"),
         (nn.CrossEntropyLoss(), "CrossEntropyLoss(ignore_index=None, label_smoothing=0.0, reduction='mean')"),
     ):  # fmt: skip
         assert repr(layer) == text
+    assert "\n  batch_first=True\n" in repr(nn.Transformer(2, 2, 1, sequence_len=3, batch_first=True))
 
 
 # Summary

@@ -9,6 +9,7 @@ import needle as ndl
 from needle import ops
 from needle.errors import DTypeError, ShapeError
 from needle.ops import Conv, ConvInputGradient, ConvWeightGradient
+from needle.ops.conv import conv_channels_first
 from tests.ops import loops
 from tests.ops.differences import check_to_second_order
 from tests.tolerances import assert_close
@@ -151,6 +152,38 @@ def test_gradient_ops_to_second_order(tensor, c):
     settings = Conv(**c.arguments).settings
     check_to_second_order(ConvInputGradient(settings, c.size), tensor, d, w)
     check_to_second_order(ConvWeightGradient(settings, c.kernel), tensor, x, d)
+
+
+def channels_first(x, w, bias, c):
+    return conv_channels_first(x, w, **c.arguments, bias=bias)
+
+
+def through_views(x, w, bias, c):
+    y = ops.conv(ops.permute(x, (0, 2, 3, 1)), w, **c.arguments, bias=bias)
+    return ops.permute(y, (0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("c", TABLE, ids=str)
+def test_channels_first_is_conv_on_permuted_views_to_the_bit(tensor, dtype, c):
+    x, w, bias, d = c.arrays(dtype)
+    results = []
+    for function in (channels_first, through_views):
+        inputs = [tensor(a, dtype=dtype) for a in (x.transpose(0, 3, 1, 2), w, bias)]
+        y = function(*inputs, c)
+        y.backward(tensor(d.transpose(0, 3, 1, 2), dtype=dtype))
+        results.append([y, *(a.grad for a in inputs)])
+    for got, wanted in zip(*results, strict=True):
+        assert got.shape == wanted.shape and got.numpy().tobytes() == wanted.numpy().tobytes()
+
+
+@pytest.mark.parametrize("c", SECOND_ORDER, ids=str)
+def test_channels_first_to_second_order(tensor, c):
+    x, w, bias, d = c.arrays()
+    x, d = (a.transpose(0, 3, 1, 2) for a in (x, d))
+    check_to_second_order(lambda *inputs: channels_first(*inputs, c), tensor, x, w, bias)
+    settings = Conv(**c.arguments).settings
+    check_to_second_order(ConvInputGradient(settings, c.size, channels_first=True), tensor, d, w)
+    check_to_second_order(ConvWeightGradient(settings, c.kernel, channels_first=True), tensor, x, d)
 
 
 @pytest.mark.parametrize(

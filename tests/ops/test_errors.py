@@ -36,6 +36,7 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.gather(A, 0, [[1, 1, 1, 1]]), ShapeError, r"gather: .*\(1, 4\).*\(2, 3\)"),
     (lambda: ops.gather(A, 0, [1]), ShapeError, r"gather: .*\(1,\).*\(2, 3\)"),
     (lambda: ops.tuple_add(ops.make_tuple(A), ops.make_tuple(A, A)), ShapeError, "tuple_add: tuples of 1 and 2"),
+    (lambda: ops.tuple_add(ops.make_tuple(A), A), DTypeError, "tuple_add: expected a needle.TensorTuple, got a Tensor"),
     # axes
     (lambda: ops.summation(A, 2), ShapeError, "sum.*: axis 2 is out of range for 2 .*; choose one from -2 to 1"),
     (lambda: ops.softmax(A.sum()), ShapeError, "softmax: axis -1 is out of range for 0 .*no axis to choose"),

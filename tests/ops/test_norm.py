@@ -194,6 +194,27 @@ def test_batch_norm_inference(tensor, dtype):
     assert_close(plain, (x - mean) / np.sqrt(variance + 1e-5))
 
 
+@pytest.mark.parametrize("given", [2, 3, 4], ids=["statistics", "weight", "bias"])
+@pytest.mark.parametrize("relu", [False, True], ids=["", "relu"])
+def test_batch_norm_inference_is_its_formula_to_the_bit(tensor, dtype, given, relu):
+    drawn = np.random.default_rng(0)
+    x, d = (tensor(drawn.normal(size=(2, 3, 5, 4)), dtype=dtype) for _ in range(2))
+    mean, variance, weight, bias = (tensor(drawn.uniform(0.5, 2, size=3), dtype=dtype) for _ in range(4))
+    inputs = [x, *(mean, variance, weight, bias)[:given]]
+
+    def formula(x, mean, variance, *parameters):
+        scale = (variance + 1e-3) ** -0.5 * parameters[0] if parameters else (variance + 1e-3) ** -0.5
+        out = (x - mean.reshape((3, 1, 1))) * scale.reshape((3, 1, 1))
+        out = out + parameters[1].reshape((3, 1, 1)) if len(parameters) > 1 else out
+        return ops.relu(out) if relu else out
+
+    found = []
+    for function in (lambda *inputs: ops.batch_norm_inference(*inputs, eps=1e-3, relu=relu), formula):
+        y = function(*inputs)
+        found.append([a.numpy().tobytes() for a in (y, *ndl.grad(y, inputs, [d]))])
+    assert found[0] == found[1]
+
+
 def test_batch_norm_inference_to_second_order(tensor):
     check_to_second_order(
         lambda x, w, b, m: ops.batch_norm_inference(x, m, m * m + 0.5, w, b), tensor, (3, 2), (2,), (2,), (2,)

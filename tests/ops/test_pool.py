@@ -154,6 +154,7 @@ def test_global_avg_pool2d(tensor, dtype):
     y = ops.global_avg_pool2d(x)
     y.backward()
     assert_close(y, x.numpy().mean((2, 3), keepdims=True))
+    assert_close(ops.adaptive_avg_pool2d(x, (1, 5)), x.numpy().mean(2, keepdims=True))
     assert_close(x.grad, np.full(x.shape, 1 / 15))
     check_to_second_order(lambda x: ops.global_avg_pool2d(x) ** 2, tensor, (1, 2, 2, 3))
 

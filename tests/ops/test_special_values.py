@@ -35,6 +35,23 @@ def test_relu_passes_nan_and_is_flat_at_zero(tensor: Make) -> None:
     assert second(ops.relu, tensor([-1.0, 0.0, 2.0])) == [0, 0, 0]
 
 
+def test_the_gradient_of_relu_is_that_of_where_to_the_bit(tensor: Make) -> None:
+    values = np.concatenate([[nan, inf, -inf, 0.0, -0.0, 5e-324], np.random.default_rng(0).normal(size=67)])
+    slope = np.concatenate([[inf, nan, nan, -0.0, inf, -1.0], np.random.default_rng(1).normal(size=67)])
+    for dtype in ("float32", "float64"):
+        x, d = tensor(values, dtype=dtype), tensor(slope, dtype=dtype)
+        (got,) = ndl.grad(ops.relu(x), [x], [d])
+        assert got.dtype == dtype and got.numpy().tobytes() == ops.masked_fill(d, x <= 0, 0).numpy().tobytes()
+
+
+def test_the_gradient_of_relu_reads_a_result_that_was_not_changed(tensor: Make) -> None:
+    x = tensor([-1.0, 2.0])
+    y = ops.relu(x)
+    y.cached_data[...] = 1.0
+    with pytest.raises(ndl.GradientError, match="ReLU: backward needs a tensor"):
+        y.backward()
+
+
 def test_abs_is_flat_at_zero(tensor: Make) -> None:
     assert gradient(ops.abs, tensor([-2.0, 0.0, 3.0])) == [[-1, 0, 1]]
 

@@ -10,6 +10,7 @@ import needle as ndl
 from needle import Tensor, ops
 from needle import backend_ndarray as nd
 from needle.testing import check_gradients
+from tests.ops.parity import assert_same_as_torch
 from tests.ops.table import TABLE, Row
 from tests.tolerances import TOLERANCE
 
@@ -96,22 +97,8 @@ def test_float32_gradient_is_near_float64(row: Row, tensor: Callable[..., Tensor
 @pytest.mark.parity
 @pytest.mark.parametrize("row", [row for row in TABLE if row.torch], ids=lambda row: row.name)
 def test_same_as_torch(row: Row, device: nd.BackendDevice) -> None:
-    torch = pytest.importorskip("torch")
     assert row.torch is not None
-    theirs = [torch.tensor(x, requires_grad=True) for x in row.arrays()]
-    ours = [Tensor(x, dtype="float64", device=device) for x in row.arrays()]
-    out, wanted = row.function(*ours), row.torch(torch, *theirs)
-    np.testing.assert_allclose(out.numpy(), wanted.detach().numpy(), rtol=1e-12, atol=1e-12)
-
-    weight = np.asarray(np.random.RandomState(4).randn(*out.shape))  # a float would be float32 to torch
-    loss = (out * Tensor(weight, dtype="float64", device=device) * out).sum()
-    their_loss = (wanted * torch.tensor(weight) * wanted).sum()
-    gradients = ndl.grad(loss, ours, create_graph=True)
-    their_gradients = torch.autograd.grad(their_loss, theirs, create_graph=True)
-    second = ndl.grad(sum([(g * g).sum() for g in gradients[1:]], (gradients[0] * gradients[0]).sum()), ours)
-    their_second = torch.autograd.grad(sum((g * g).sum() for g in their_gradients), theirs)
-    for found, expected in zip((*gradients, *second), (*their_gradients, *their_second), strict=True):
-        np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-10)
+    assert_same_as_torch(row.function, row.torch, [Tensor(x, dtype="float64", device=device) for x in row.arrays()])
 
 
 def test_every_function_has_a_row() -> None:

@@ -86,6 +86,7 @@ def test_groups_have_their_own_hyperparameters():
     opt.step()
     assert_close(np.array([p.item(), q.item(), r.item()]), [0.9, 0.5, 0.7], rtol=1e-6)
     assert [len(group["params"]) for group in opt.param_groups] == [1, 1, 1]
+    assert optim.SGD.lr is vars(optim.SGD)["lr"]  # of the class, the attribute itself
     with pytest.raises(AttributeError, match="SGD: lr differs between groups"):
         opt.lr  # noqa: B018
     opt.lr = 0.25

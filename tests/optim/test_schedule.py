@@ -1,5 +1,7 @@
 """needle.optim.schedule: the values, PyTorch's beside them, groups, resuming, errors."""
 
+from functools import partial
+
 import pytest
 
 from needle import nn, optim
@@ -74,16 +76,19 @@ def test_resumes(row):
     assert start + rates(opt, schedule, 7) == whole
 
 
-def test_resumes_by_last_epoch():
+@pytest.mark.parametrize(
+    "make", [partial(optim.StepLR, step_size=3), partial(optim.OneCycleLR, max_lr=1.0, total_steps=12)]
+)
+def test_resumes_by_last_epoch(make):
     opt = sgd()
-    whole = rates(opt, optim.StepLR(opt, 3), 12)
+    whole = rates(opt, make(opt), 12)
     opt = sgd()
-    rates(opt, optim.StepLR(opt, 3), 5)
+    rates(opt, make(opt), 5)
     state, opt = opt.state_dict(), sgd()
     opt.load_state_dict(state)
-    assert rates(opt, optim.StepLR(opt, 3, last_epoch=4), 7) == whole[5:]
-    with pytest.raises(OptionError, match="StepLR: resuming at last_epoch=4 needs initial_lr"):
-        optim.StepLR(sgd(), 3, last_epoch=4)
+    assert rates(opt, make(opt, last_epoch=4), 7) == whole[5:]
+    with pytest.raises(OptionError, match=f"{make.func.__name__}: resuming at last_epoch=4 needs initial_lr"):
+        make(sgd(), last_epoch=4)
 
 
 def test_adams_beta1_cycles():

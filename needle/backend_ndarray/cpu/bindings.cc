@@ -54,15 +54,16 @@ DType common_dtype(const Call& call, const Side& a, const Side& b) {
 bool floating(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
 
 template <class Op, class Kernel>
-void bind_binary(py::module_& m, const char* name, Op op, Kernel* kernel, bool gives_bool) {
+void bind_binary(py::module_& m, const char* name, Op op, Kernel* kernel, bool gives_bool, const char* first = "a",
+                 const char* second = "b") {
   def(m, name, [=](handle a, handle b, handle out) {
     const Call call{name};
     Argument y = Argument::output(call, "out", out);
-    Side left(call, "a", a, y), right(call, "b", b, y);
+    Side left(call, first, a, y), right(call, second, b, y);
     DType dtype = common_dtype(call, left, right);
     expect_dtype(call, y, gives_bool ? DType::boolean : dtype);
     dispatch(call, floating(dtype), y.size(), [&] { kernel(op, left.operand, right.operand, y.view); }, a, b, out);
-  }, "a", "b", "out");
+  }, first, second, "out");
 }
 
 void bind_where(py::module_& m) {
@@ -346,6 +347,7 @@ void bind(py::module_& m) {
   bind_binary(m, "power", Binary::power, binary, false);
   bind_binary(m, "maximum", Binary::maximum, binary, false);
   bind_binary(m, "minimum", Binary::minimum, binary, false);
+  bind_binary(m, "relu_gradient", Binary::relu_gradient, binary, false, "d", "y");
   bind_binary(m, "equal", Comparison::equal, compare, true);
   bind_binary(m, "not_equal", Comparison::not_equal, compare, true);
   bind_binary(m, "less", Comparison::less, compare, true);

@@ -77,6 +77,7 @@ void binary(Binary op, const Operand& a, const Operand& b, const View& out) {
     case Binary::power: return run_binary<Power>(a, b, out);
     case Binary::maximum: return run_binary<Maximum>(a, b, out);
     case Binary::minimum: return run_binary<Minimum>(a, b, out);
+    case Binary::relu_gradient: return run_binary<ReLUGradient>(a, b, out);
   }
 }
 

@@ -42,6 +42,7 @@ NEEDLE_BINARY(Power, 16, power(a, b))
 // NaN passes, the first if both are
 NEEDLE_BINARY(Maximum, 1, select((a >= b) | (a != a), a, b))
 NEEDLE_BINARY(Minimum, 1, select((a <= b) | (a != a), a, b))
+NEEDLE_BINARY(ReLUGradient, 1, select(b <= Vec<T>(0), Vec<T>(0), a))
 #undef NEEDLE_BINARY
 
 #define NEEDLE_COMPARISON(name, op) \

@@ -14,7 +14,7 @@ using Views = std::vector<View>;
 
 // elementwise.cc
 enum class Unary { negate, absolute, sign, sqrt, exp, log, tanh, sigmoid, erf };
-enum class Binary { add, subtract, multiply, divide, power, maximum, minimum };
+enum class Binary { add, subtract, multiply, divide, power, maximum, minimum, relu_gradient };
 enum class Comparison { equal, not_equal, less, less_equal, greater, greater_equal };
 void unary(Unary op, const View& a, const View& out);
 void binary(Binary op, const Operand& a, const Operand& b, const View& out);
