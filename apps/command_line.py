@@ -13,7 +13,7 @@ import needle as ndl
 DEVICES = {device.name: device for device in ndl.all_devices()}
 # What wrong options and files come to.
 USER_ERRORS = (
-    OSError, ndl.DeviceError, ndl.FileFormatError, ndl.MissingExtraError, ndl.OptionError, ndl.ShapeError
+    MemoryError, OSError, ndl.DeviceError, ndl.FileFormatError, ndl.MissingExtraError, ndl.OptionError, ndl.ShapeError
 )  # fmt: skip
 
 

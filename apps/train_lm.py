@@ -37,6 +37,7 @@ from needle.training import Score, run_epoch
 
 GOSPELS = Path(__file__).parent / "texts" / "gospels"
 LEARNING_RATES = {"rnn": 0.003, "lstm": 0.01, "transformer": 0.003}
+CONTENTS = {"settings", "words", "model", "optimizer", "schedule", "random", "history"}  # of a checkpoint
 # What may differ between a run and one that resumes it.
 FREE_OPTIONS = {"checkpoint", "data_dir", "prompt", "resume", "temperature", "words"}
 
@@ -76,7 +77,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
     if not args.resume:
         return args, None
     saved = load(args.checkpoint)
-    if "words" not in saved:
+    if saved.keys() != CONTENTS or not isinstance(saved["settings"], dict):
         raise ndl.FileFormatError(f"{args.checkpoint}: this is no checkpoint of train_lm")
     parser.set_defaults(**saved["settings"])
     args = parser.parse_args(arguments)
@@ -217,11 +218,14 @@ class Run:
             raise ndl.FileFormatError(
                 f"{self.args.data_dir}: this is not the text of {self.args.checkpoint}; name that one by --data-dir"
             )
-        self.model.load_state_dict(saved["model"])
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.schedule.load_state_dict(saved["schedule"])
-        np.random.set_state(tuple(saved["random"]))
-        self.history = [Epoch(*entries) for entries in saved["history"]]
+        try:
+            self.model.load_state_dict(saved["model"])
+            self.optimizer.load_state_dict(saved["optimizer"])
+            self.schedule.load_state_dict(saved["schedule"])
+            np.random.set_state(tuple(saved["random"]))
+            self.history = [Epoch(*entries) for entries in saved["history"]]
+        except (TypeError, ValueError) as error:
+            raise ndl.FileFormatError(f"{self.args.checkpoint}: the state does not fit: {error}") from error
 
     def write(self, prompt: Sequence[int], words: int, temperature: float) -> str:
         """Go on from a prompt: each word is drawn by its probability after the `bptt` words before it."""
@@ -231,9 +235,16 @@ class Run:
             for _ in range(words):
                 latest = ndl.Tensor(np.array(ids[-self.args.bptt :])[:, np.newaxis], device=self.device)  # (seq,batch)
                 logits, _ = self.model(latest)
-                probabilities = ndl.softmax(logits[-1] / temperature).numpy().astype(np.float64)
-                ids.append(np.random.choice(len(probabilities), p=probabilities / probabilities.sum()))
+                probabilities = tempered(logits.numpy()[-1], temperature)
+                ids.append(np.random.choice(len(probabilities), p=probabilities))
         return readable([self.corpus.dictionary.idx2word[i] for i in ids[1:]])
+
+
+def tempered(logits: npt.NDArray[Any], temperature: float) -> npt.NDArray[np.float64]:
+    """Give softmax(logits / temperature), in float64 and below the largest logit: right for any temperature."""
+    with np.errstate(over="ignore"):
+        powers = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
+    return np.asarray(powers / powers.sum())
 
 
 def perplexity(loss: float) -> float:

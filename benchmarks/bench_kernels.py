@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from bits import THREADS, changing_bits
 from cases import CASES, Case, Work, directly, normal
+from options import choose, positive
 from timing import GATE, Block, Measurement, block_of, measure
 
 import needle as ndl
@@ -24,7 +25,8 @@ def main() -> None:
     args = parse_arguments()
     if not ndl.cpu().enabled():
         sys.exit(f"bench_kernels: {ndl.backend_info()['devices']['cpu']}")
-    chosen = [case for case in CASES if args.only in case.name]
+    chosen = choose(CASES, args.only)
+    args.output.mkdir(parents=True, exist_ok=True)
     ndl.set_num_threads(args.threads)
     torch.set_num_threads(args.threads)
     if args.base:
@@ -38,7 +40,6 @@ def main() -> None:
             result["bits"] = changing_bits()
         report = as_markdown(result)
     print(report)
-    args.output.mkdir(parents=True, exist_ok=True)
     name = "revisions" if args.base else "kernels"
     (args.output / f"{name}.md").write_text(report + "\n", encoding="utf-8")
     (args.output / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -49,8 +50,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--only", default="", metavar="WORD", help="measure the cases with this in their names")
-    add("--threads", type=int, default=ndl.num_threads(), help="of both libraries (default: %(default)s)")
-    add("--rounds", type=int, default=15, help="turns of each contender (default: %(default)s)")
+    add("--threads", type=positive, default=ndl.num_threads(), help="of both libraries (default: %(default)s)")
+    add("--rounds", type=positive, default=15, help="turns of each contender (default: %(default)s)")
     add("--base", default="", metavar="REVISION", help="compare with this revision of needle")
     add("--output", type=Path, default=Path(__file__).parent / "results", help="folder (default: benchmarks/results)")
     return parser.parse_args()

@@ -16,6 +16,7 @@ import torch
 from bench_kernels import foreign_share
 from cases import Case
 from networks import NETWORKS, needle_module
+from options import choose, positive
 from steps import batch_of, cases, needle_step
 from timing import GATE, Block, block_of, measure
 
@@ -32,7 +33,8 @@ def main() -> None:
         sys.exit(f"bench_steps: {ndl.backend_info()['devices']['cpu']}")
     ndl.set_num_threads(args.threads)
     torch.set_num_threads(args.threads)
-    chosen = [case for case in cases(args.compile) if args.only in case.name]
+    chosen = choose(cases(args.compile), args.only)
+    args.output.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {
         "date": date.today().isoformat(),
         "machine": machine.description(),
@@ -49,7 +51,6 @@ def main() -> None:
         result["installed"] = footprint.installed_bytes(ndl)
     report = as_markdown(result)
     print(report)
-    args.output.mkdir(parents=True, exist_ok=True)
     (args.output / "steps.md").write_text(report + "\n", encoding="utf-8")
     (args.output / "steps.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
@@ -59,8 +60,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--only", default="", metavar="WORD", help="measure the steps with this in their names")
-    add("--threads", type=int, default=ndl.num_threads(), help="of all libraries (default: %(default)s)")
-    add("--rounds", type=int, default=9, help="turns of each contender (default: %(default)s)")
+    add("--threads", type=positive, default=ndl.num_threads(), help="of all libraries (default: %(default)s)")
+    add("--rounds", type=positive, default=9, help="turns of each contender (default: %(default)s)")
     add("--compile", action=argparse.BooleanOptionalAction, default=True, help="torch.compile as a contender")
     add("--output", type=Path, default=Path(__file__).parent / "results", help="folder (default: benchmarks/results)")
     return parser.parse_args()

@@ -56,7 +56,8 @@ class record_origins(contextlib.ContextDecorator):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _state.blocks = _state.blocks[:-1]
+        last = max(index for index, block in enumerate(_state.blocks) if block is self)  # blocks may overlap
+        _state.blocks = (*_state.blocks[:last], *_state.blocks[last + 1 :])
         _count(-1)
 
 

@@ -129,6 +129,15 @@ def test_blocks_nest_and_the_innermost_decides(tensor):
             1 / x
 
 
+def test_blocks_may_overlap(tensor):
+    x, strict, lenient = tensor([0.0]), detect_anomaly(), detect_anomaly(infinities=False)
+    strict.__enter__()
+    lenient.__enter__()
+    strict.__exit__(None, None, None)
+    assert np.isinf((1 / x).numpy())
+    lenient.__exit__(None, None, None)
+
+
 def test_other_threads_are_not_watched(tensor):
     found = []
 

@@ -101,7 +101,7 @@ class Check:
                 got = next(results, MISSING)
             except Finding as finding:
                 raise Finding(self._located(f"{part}: {finding.message}"), finding.hint) from finding
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # a solution may raise anything
                 raise Finding(self._located(f"{part}: {raised(error, solution)}"), _hint_for(error)) from error
             if got is MISSING:
                 raise LookupError(f"{self.name}: run gives no {part}")
@@ -131,7 +131,11 @@ class Check:
 
 def raised(error: BaseException, solution: Any) -> str:
     """Say what was raised, and where in the solution."""
-    kind, text = type(error).__name__, str(error)
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as unprintable:  # an exception class of the solution's
+        text = f"an error whose text raises {type(unprintable).__name__}"
     if isinstance(error, AttributeError) and error.obj is solution:
         return f"the file defines no {error.name}"
     file = getattr(solution, "__file__", None)

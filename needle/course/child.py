@@ -25,6 +25,9 @@ except ImportError:  # not a Unix: the time limit is all there is
     resource = None  # type: ignore[assignment]
 
 
+MESSAGE_KEPT = 1000  # characters of a message, which may hold what a solution says
+
+
 def limit_memory(megabytes: int) -> None:
     """Let allocations fail beyond so much address space, and leave no core file."""
     if resource is not None:
@@ -33,21 +36,32 @@ def limit_memory(megabytes: int) -> None:
             resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20, megabytes * 2**20))
 
 
+def keep_to_oneself(results: IO[str]) -> None:
+    """Let no process that the solution forks write results too."""
+    if hasattr(os, "register_at_fork"):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.register_at_fork(after_in_child=lambda: os.dup2(nowhere, results.fileno()))
+
+
 def load_solution(path: Path) -> ModuleType:
     """Run the student's file as a module; raises Finding where that fails."""
     sys.path.append(str(path.parent))
     try:
         return load_module(path, "solution")
     except SyntaxError as error:
-        raise Finding(f"line {error.lineno} is no valid Python: {error.msg}") from error
-    except (Exception, SystemExit) as error:
+        place = "the file" if error.lineno is None else f"line {error.lineno}"
+        raise Finding(f"{place} is no valid Python: {error.msg}") from error
+    except BaseException as error:  # a solution may raise anything
         what = raised(error, SimpleNamespace(__file__=str(path)))
         raise Finding(f"the file cannot be imported: it {what}", RAISED_HINTS.get(type(error), "")) from error
 
 
 def send(results: IO[str], message: str = "", hint: str = "") -> None:
     """Write what was found, an empty message for nothing."""
-    results.write(json.dumps([message, hint]) + "\n")
+    if len(message) > MESSAGE_KEPT:
+        message = f"{message[:MESSAGE_KEPT]}..."
+    printable = message.encode("utf-8", "backslashreplace").decode("utf-8")  # a solution may put surrogates into it
+    results.write(json.dumps([printable, hint]) + "\n")
     results.flush()
 
 
@@ -55,6 +69,7 @@ def run(options: argparse.Namespace, results: IO[str], trace: IO[str]) -> None:
     """Load the solution, say so, and run the checks from `options.first` on."""
     checks = Assignment(options.assignment).checks()
     send(results)  # from here on the solution is at work
+    keep_to_oneself(results)
     limit_memory(options.memory)
     faulthandler.enable(trace)
     faulthandler.dump_traceback_later(options.seconds, file=trace)

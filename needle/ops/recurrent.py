@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from needle.autograd import NDArray, Tensor, TensorTuple, TensorTupleOp
-from needle.errors import OptionError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError, kind_of
 from needle.gradients import differentiate
 from needle.ops.activation import relu
 from needle.ops.arguments import promote, tensor
@@ -176,6 +176,7 @@ def recurrence(op: Recurrence, x: Tensor, weight: Tensor, bias: Tensor, *state: 
         state: the parts of the first state, each (batch,hidden).
 
     Raises:
+        DTypeError: an op that is none, such as its class.
         ShapeError: a sequence without steps, or shapes that do not fit.
 
     >>> import needle as ndl
@@ -184,6 +185,7 @@ def recurrence(op: Recurrence, x: Tensor, weight: Tensor, bias: Tensor, *state: 
     >>> h.numpy().ravel().tolist()
     [2.0, 3.0, 4.0]
     """
+    _check_op(op)
     inputs = [tensor("recurrence", value) for value in (x, weight, bias, *state)]
     steps, batch, width = x.shape if x.ndim == 3 else (0, 0, 0)
     hidden = width // op.gates
@@ -195,3 +197,9 @@ def recurrence(op: Recurrence, x: Tensor, weight: Tensor, bias: Tensor, *state: 
             f"{', '.join([str(value.shape) for value in inputs])}"
         )
     return copy.copy(op)(*promote(*inputs))
+
+
+def _check_op(op: Any) -> None:
+    if not isinstance(op, Recurrence):
+        found = f"the class {op.__name__}" if isinstance(op, type) else kind_of(op)
+        raise DTypeError(f"recurrence: op must be a Recurrence, such as SimpleRecurrence(), got {found}")

@@ -9,8 +9,8 @@ import numpy as np
 
 from needle.autograd import Tensor, Value
 from needle.backend_ndarray import BackendDevice
-from needle.errors import DTypeError, GradientError
-from needle.ops.arguments import tensor
+from needle.errors import DTypeError, GradientError, OptionError
+from needle.ops.arguments import integer, not_negative, number, tensor
 from needle.ops.tuples import TupleGetItem
 from needle.testing.compare import find_wrong
 from needle.testing.differences import Function, Tolerance, WeightedSum
@@ -50,6 +50,7 @@ def check_gradients(
         DTypeError: an input is no Tensor, or it or an output is not float64; differences in float32, which has seven
             digits, pass or fail by luck.
         WrongGradient: a GradientError that names the op, the order, the input, the index, got and expected.
+        ShapeError, OptionError: an order below 1, a step or a tolerance out of range.
         GradientError: the function has a kink or a tie at these inputs (it names them), or is not finite, or gives
             another value at each call, or no input requires a gradient.
 
@@ -67,8 +68,9 @@ def check_gradients(
     expected 6 by central differences, relative error 0.5; every element is wrong: 1/2 times what is expected (a factor
     is missing, or stands twice)
     """
-    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    inputs = _listed(inputs)
     _check_inputs(inputs)
+    _check_options(order, step, rtol, atol)
     generator, tolerance = np.random.default_rng(seed), Tolerance(rtol, atol)
     levels: list[WeightedSum] = []
     for level in range(1, order + 1):
@@ -107,11 +109,23 @@ def assert_gradients(
     AssertionError: check_gradients: EWiseMul: wrong gradient of input 0 at (0,) (order 1): got 1, expected 2 ...
     each of the 1 ops by itself has a right gradient: look for a path that is cut (detach, .data, numpy()), ...
     """
-    listed = [inputs] if isinstance(inputs, (Tensor, np.ndarray)) else list(inputs)
     try:
-        check_gradients(fn, [_as_leaf(x, device) for x in listed], locate=locate, **options)
+        check_gradients(fn, [_as_leaf(x, device) for x in _listed(inputs)], locate=locate, **options)
     except GradientError as error:
         raise AssertionError(str(error)) from error
+
+
+def _listed(inputs: Any) -> list[Any]:
+    return list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+
+
+def _check_options(order: int, step: float, rtol: float, atol: float) -> None:
+    name = "check_gradients"
+    integer(name, "order", order, 1)
+    if not 0 < number(name, "step", step) < np.inf:
+        raise OptionError(f"{name}: step must be above 0 and finite, got {step}")
+    not_negative(name, "rtol", rtol)
+    not_negative(name, "atol", atol)
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
@@ -119,6 +133,11 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
     if not checked:
         raise GradientError("check_gradients: no input requires a gradient; make one with requires_grad=True")
     for index in checked:
+        twin = next(other for other, x in enumerate(inputs) if x is inputs[index])
+        if twin != index:
+            raise GradientError(
+                f"check_gradients: inputs {twin} and {index} are one Tensor, whose gradients add up; give each its own"
+            )
         if inputs[index].dtype != np.float64:
             raise DTypeError(
                 f"check_gradients: input {index} is {inputs[index].dtype}; differences need float64, make it with "

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from needle.autograd import Tensor
-from needle.engine import find_topo_sort
-from needle.errors import DTypeError, GradientError
+from needle.autograd import Tensor, TensorTuple
+from needle.engine import enable_grad, find_topo_sort
+from needle.errors import DTypeError, GradientError, kind_of
 from needle.gradients import grad
 
 Ndarray: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -27,7 +27,10 @@ class Tolerance:
 
     def excess(self, got: Ndarray, expected: Ndarray) -> Ndarray:
         """Give how many times too far apart they are; above 1 is wrong, infinite where there is a NaN."""
-        return np.nan_to_num(abs(got - expected) / (self.atol + self.rtol * abs(expected)), nan=np.inf, posinf=np.inf)
+        distance = abs(got - expected)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = np.where(distance == 0, 0.0, distance / (self.atol + self.rtol * abs(expected)))
+        return np.nan_to_num(excess, nan=np.inf, posinf=np.inf)
 
     def equal(self, got: Ndarray, expected: Ndarray) -> bool:
         """Whether all elements are close enough."""
@@ -52,8 +55,15 @@ class WeightedSum:
 
     def outputs(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Call the function; a single Tensor is made a tuple."""
-        outputs = self.fn(*inputs)
-        return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        with enable_grad():
+            outputs = self.fn(*inputs)
+        if isinstance(outputs, Tensor):
+            return (outputs,)
+        if not isinstance(outputs, (tuple, list, TensorTuple)) or not all(isinstance(y, Tensor) for y in outputs):
+            raise DTypeError(
+                f"check_gradients: the function gave {kind_of(outputs)}; return a Tensor or a tuple of Tensors"
+            )
+        return tuple(outputs)
 
     def gradient(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Give the graph's gradient of f with respect to x, itself recorded."""
@@ -120,6 +130,8 @@ class WeightedSum:
 
 
 def _check_outputs(outputs: Sequence[Tensor]) -> None:
+    if not outputs:
+        raise GradientError("check_gradients: the function gave no outputs; return a Tensor or a tuple of Tensors")
     for index, output in enumerate(outputs):
         if output.dtype != np.float64:
             raise DTypeError(

@@ -18,6 +18,11 @@ def check_smooth(f: WeightedSum, order: int) -> None:
     here = f.along(direction, 0)
     if f.along(direction, 0) != here and not np.isnan(here):
         raise GradientError("check_gradients: the function gives another value at each call; fix its random state")
+    if np.isnan(f.slope(direction)):
+        raise GradientError(
+            f"check_gradients: the function is not finite a step of {f.step:g} away from these inputs (order {order}); "
+            "move them away from the edge of its domain, or take a smaller step"
+        )
     gap = _gap(f, direction, here)
     if gap:
         differ = f"the slopes to both sides differ by {gap:.3g}"

@@ -141,6 +141,38 @@ def test_what_is_no_checkpoint_is_named(run, tmp_path):
         run("--resume", checkpoint="state.npz")
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "sentence"),
+    [
+        ("settings", None, "this is no checkpoint of train_lm"),
+        ("settings", [1], "this is no checkpoint of train_lm"),
+        ("model", None, "this is no checkpoint of train_lm"),
+        ("model", {}, "the state does not fit: .*missing embedding.weight"),
+        ("random", [1], "the state does not fit"),
+        ("history", [[1.0]], "the state does not fit"),
+    ],
+)
+def test_a_checkpoint_that_lacks_something_is_named(run, tmp_path, part, value, sentence):
+    run("--epochs", 1, checkpoint="state.npz")
+    saved = load(tmp_path / "state.npz") | {part: value}
+    ndl.io.save(tmp_path / "state.npz", {name: value for name, value in saved.items() if value is not None})
+    with pytest.raises(SystemExit, match=rf"^train_lm: .*state\.npz: {sentence}"):
+        run("--resume", checkpoint="state.npz")
+
+
+@pytest.mark.parametrize(("temperature", "expected"), [(5e-324, [0, 1, 0]), (1e308, [1 / 3] * 3), (1.0, None)])
+def test_any_temperature_gives_probabilities(temperature, expected):
+    logits = np.array([1.0, 3.0, -400.0], dtype="float32")
+    if expected is None:
+        expected = np.exp(logits.astype(float)) / np.exp(logits.astype(float)).sum()
+    np.testing.assert_allclose(train_lm.tempered(logits, temperature), expected, rtol=1e-12)
+
+
+def test_too_little_memory_ends_with_one_sentence(run):
+    with pytest.raises(SystemExit, match=r"^train_lm: Unable to allocate"):
+        run("--hidden-size", 10**12)
+
+
 def without(name):
     def prepare(folder):
         (folder / name).unlink()

@@ -71,8 +71,15 @@ def test_a_right_solution_passes(run):
         ("first()", "raised RecursionError: maximum recursion depth exceeded (line 6", "calls itself without end"),
         ("raise NotImplementedError", "raised NotImplementedError (line 6, in first)", "not written yet"),
         ("1 / 0", "raised ZeroDivisionError: division by zero (line 6, in first)", ""),
-        ("raise KeyboardInterrupt", "the process", ""),
+        ("raise KeyboardInterrupt", "value: raised KeyboardInterrupt (line 6, in first)", ""),
         ("return 'a' * 1000", "value: got 'aaa", ""),
+        ("raise GeneratorExit('over')", "value: raised GeneratorExit: over (line 6, in first)", ""),
+        ("raise ValueError('\\ud800')", "value: raised ValueError: \\ud800 (line 6, in first)", ""),
+        (
+            "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})",
+            "value: raised Mute: an error whose text raises ZeroDivisionError (line 6, in first)",
+            "",
+        ),
     ],
 )
 def test_what_a_solution_does_is_a_finding_and_the_rest_is_checked(run, first, message, hint):
@@ -86,7 +93,7 @@ def test_what_a_solution_does_is_a_finding_and_the_rest_is_checked(run, first, m
     ("source", "message"),
     [
         ("def first(:\n", "line 1 is no valid Python: invalid syntax"),
-        ("\x00", "valid"),
+        ("\x00", "the file is no valid Python: source code string cannot contain null bytes"),
         (
             "import no_such_module\n",
             "cannot be imported: it raised ModuleNotFoundError: No module named 'no_such_module'",
@@ -112,6 +119,16 @@ def test_a_flood_of_output_is_cut(run):
     assert "not done after 2 s" in report.results[0].message
     assert report.output.startswith("flood flood") and report.output.endswith("... (more was printed)")
     assert len(report.output) < 2100 and "Printed by the solution:\n  | flood" in str(report)
+
+
+def test_a_long_message_is_cut(run):
+    message, _ = [result.message for result in run("raise ValueError('z' * 10**6)").results]
+    assert message.startswith("value: raised ValueError: zzz") and len(message) < 1100
+
+
+def test_a_process_that_the_solution_forks_writes_no_results(run):
+    first, second = run("os.fork()\n    return os.getpid()").results
+    assert first.message.startswith("value: got ") and second.passed
 
 
 def test_both_streams_are_kept(run):

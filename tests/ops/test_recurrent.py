@@ -90,6 +90,8 @@ ONES = [ndl.ones(3, 2, 4), ndl.ones(4, 4), ndl.ones(4), ndl.ones(2, 4)]
         (lambda op: ops.recurrence(op, *ONES[:3], ndl.ones(3, 4)), ShapeError, "recurrence: expected x"),
         (lambda op: ops.recurrence(ops.GRURecurrence(), *ONES), ShapeError, r"width = 3 \* hidden"),
         (lambda op: ops.recurrence(op, *ONES[:3], None), DTypeError, "recurrence: the argument must be a needle"),
+        (lambda op: ops.recurrence(type(op), *ONES), DTypeError, "got the class SimpleRecurrence"),
+        (lambda op: ops.recurrence("rnn", *ONES), DTypeError, "op must be a Recurrence, .* got a str"),
         (lambda op: ops.SimpleRecurrence("sin"), OptionError, "recurrence: nonlinearity must be .* got 'sin'"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 import needle as ndl
 from needle.autograd import TensorOp
-from needle.errors import DTypeError, GradientError
+from needle.errors import DTypeError, GradientError, OptionError, ShapeError
 from needle.testing import WrongGradient, assert_gradients, check_gradients
 from tests.testing.faults import Doubled, Planted
 
@@ -129,6 +129,72 @@ def test_inputs_that_require_no_gradient_check_nothing():
 def test_inputs_are_tensors(wrong):
     with pytest.raises(DTypeError, match="check_gradients: input 1 must be a"):
         check_gradients(lambda a, b: a * b, [tensor([1.0]), wrong])
+
+
+@pytest.mark.parametrize(
+    "result, text",
+    [
+        (None, "gave None; return a Tensor"),
+        (1.0, "gave a float"),
+        (np.ones(2), "gave an ndarray"),
+        ({"a": 1}, "gave a dict"),
+        ([1.0], "gave a list"),
+    ],
+)
+def test_outputs_are_tensors(result, text):
+    with pytest.raises(DTypeError, match=f"check_gradients: the function {text}"):
+        check_gradients(lambda x: result, tensor([1.0]))
+
+
+def test_there_are_outputs():
+    with pytest.raises(GradientError, match="gave no outputs"):
+        check_gradients(lambda x: [], tensor([1.0]))
+
+
+@pytest.mark.parametrize(
+    "inputs, kind", [(2.0, "a float"), (np.ones(3), "a numpy.ndarray"), (None, "None"), ("x", "a str")]
+)
+def test_a_single_input_need_not_be_in_a_list(inputs, kind):
+    with pytest.raises(DTypeError, match=rf"input 0 must be a .*Tensor, got {kind};"):
+        check_gradients(ndl.exp, inputs)
+
+
+@pytest.mark.parametrize(
+    "options, error, text",
+    [
+        ({"order": 0}, ShapeError, "order must be at least 1, got 0"),
+        ({"order": 1.5}, DTypeError, "order must be a whole number, got 1.5"),
+        ({"step": 0}, OptionError, "step must be above 0 and finite, got 0"),
+        ({"step": np.nan}, OptionError, "step must be above 0 and finite, got nan"),
+        ({"rtol": -1}, OptionError, "rtol must be at least 0, got -1"),
+        ({"atol": np.nan}, OptionError, "atol must be at least 0, got nan"),
+    ],
+)
+def test_options_are_checked(options, error, text):
+    with pytest.raises(error, match=f"check_gradients: {text}"):
+        check_gradients(ndl.exp, tensor([1.0]), **options)
+
+
+def test_no_absolute_tolerance_lets_equal_zeros_pass():
+    check_gradients(lambda x: x * 0, tensor([1.0, 2.0]), atol=0)
+
+
+def test_no_grad_around_a_check_does_not_matter():
+    with ndl.no_grad():
+        check_gradients(lambda x: x * x, tensor([1.0, 2.0]))
+
+
+def test_one_tensor_cannot_be_two_inputs():
+    x = tensor([1.0])
+    with pytest.raises(GradientError, match="inputs 1 and 2 are one Tensor"):
+        check_gradients(lambda a, b, c: a * b * c, [tensor([2.0]), x, x])
+
+
+@pytest.mark.parametrize("at", [1e-12, 0.0])
+def test_the_edge_of_a_domain_is_named(at):
+    fn = ndl.ops.log if at else ndl.ops.sqrt
+    with np.errstate(all="ignore"), pytest.raises(GradientError, match=r"not finite a step of 1e-06 away .*order 1"):
+        check_gradients(fn, tensor([1.0, at]))
 
 
 def test_random_functions_are_refused():

@@ -85,7 +85,7 @@ class Corpus:
         """Give the ids of a file's words, or of its first lines', and add them to the dictionary."""
         ids: list[int] = []
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:  # a byte order mark is no part of a word
                 for line in islice(file, max_lines):
                     ids += [self.dictionary.add_word(word) for word in (*line.split(), END_OF_LINE)]
         except UnicodeDecodeError as error:

@@ -47,6 +47,11 @@ def test_corpus_reads_both_files_and_ends_each_line(folder):
     assert repr(corpus) == "Corpus(13 words for training, 7 for testing, Dictionary(12 words))"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_word(folder):
+    (folder / "train.txt").write_text("a b a\n", encoding="utf-8-sig")
+    assert Corpus(folder).dictionary.idx2word[:3] == ["a", "b", "<eos>"]
+
+
 @pytest.mark.parametrize(("max_lines", "sizes"), [(1, (7, 4)), (2, (8, 7)), (3, (13, 7)), (99, (13, 7))])
 def test_max_lines_holds_for_each_file(folder, max_lines, sizes):
     corpus = Corpus(folder, max_lines=max_lines)
