@@ -38,3 +38,14 @@ class FileFormatError(ValueError):
 
 class MissingExtraError(ImportError):
     """An optional library that is not installed; the message says which extra brings it."""
+
+
+def sentence(error: Exception) -> str:
+    """Give an error's text for people: that of a file without the system's number.
+
+    >>> sentence(FileNotFoundError(2, "No such file or directory", "a.npz"))
+    'a.npz: no such file or directory'
+    """
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error)
