@@ -57,3 +57,14 @@ def kind_of(value: object) -> str:
     ('an int', 'None')
     """
     return "None" if value is None else with_article(type(value).__name__)
+
+
+def sentence(error: Exception) -> str:
+    """Give an error's text for people: that of a file without the system's number.
+
+    >>> sentence(FileNotFoundError(2, "No such file or directory", "a.npz"))
+    'a.npz: no such file or directory'
+    """
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error)

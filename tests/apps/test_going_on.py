@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(run, tmp_path, 
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "taken" / LAST).mkdir(parents=True)
     for folder, named in (("file", "file"), ("taken", f"taken/{LAST}"), ("/proc/checkpoints", "/proc/checkpoints")):
-        with pytest.raises(SystemExit, match=rf"^train_cnn: .*{named}'$"):
+        with pytest.raises(SystemExit, match=rf"^train_cnn: .*{named}: [a-z ]+$"):
             run("--checkpoints", folder)
     assert "epoch" not in capsys.readouterr().out
 
@@ -174,12 +174,30 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(run, tmp_path, 
 def test_only_what_leaves_the_result_alone_may_change(run, tmp_path):
     run(*SMALL, "--epochs", 2, "--stop-after", 1)
     before = contents(tmp_path)
-    for option, value, was in (("--epochs", 3, 2), ("--lr", 0.5, 0.003), ("--seed", 9, 0)):
-        sentence = rf"^train_cnn: {option} was {was} and cannot be {value} with --resume; leave it out"
+    for option, value, was, why in (
+        ("--epochs", 3, 2, ": the learning rate's schedule is laid out over all epochs; leave it out, or begin anew"),
+        ("--lr", 0.5, 0.003, "; leave it out"),
+        ("--seed", 9, 0, "; leave it out"),
+    ):
+        sentence = rf"^train_cnn: {option} was {was} and cannot be {value} with --resume{why}"
         with pytest.raises(SystemExit, match=sentence):
             run("--resume", option, value)
     run("--resume", "--seed", 0, "--threads", 1, "--device", "cpu_numpy", "--stop-after", 1)
     assert contents(tmp_path) == before | {LAST: before[LAST], BEST: before[BEST]}
+
+
+def test_a_constant_learning_rate_allows_more_epochs(run):
+    whole, _ = run(*SMALL, "--schedule", "constant", "--epochs", 2)
+    run(*SMALL, "--schedule", "constant", "--epochs", 1)
+    longer, saved = run("--resume", "--epochs", 2)
+    assert len(saved["progress"]["history"]) == 2
+    for name, array in whole.model.state_dict().items():
+        assert longer.model.state_dict()[name].tobytes() == array.tobytes()
+
+
+def test_resuming_without_a_checkpoint_says_so(run):
+    with pytest.raises(SystemExit, match=r"^train_cnn: there is no checkpoint checkpoints/last\.safetensors to resume"):
+        run("--resume")
 
 
 @pytest.fixture
