@@ -57,7 +57,7 @@ def refuse_change(name: str, before: Any, now: Any) -> None:
     """Raise OptionError for a setting that would not be that of the run which is resumed."""
     option, why = f"--{name.replace('_', '-')}", "; leave it out"
     if name == "epochs":
-        why = f": the learning rate's schedule is laid out over all epochs; leave it out, or begin anew with {option} {now}"
+        why = f": the schedule is laid out over all epochs; leave it out, or begin anew with {option} {now}"
     raise ndl.OptionError(f"{option} was {before} and cannot be {now} with --resume{why}")
 
 

@@ -140,7 +140,8 @@ def train(args: argparse.Namespace, saved: dict[str, Any] | None) -> Result:
         train_epochs(run)
     except KeyboardInterrupt as interrupt:
         done = len(run.history)
-        kept = f"; --resume goes on after epoch {done}" if done else " in the first epoch; nothing is saved before its end"
+        nothing = " in the first epoch; nothing is saved before its end"
+        kept = f"; --resume goes on after epoch {done}" if done else nothing
         raise KeyboardInterrupt(kept) from interrupt
     tested = run.history[-1].test_perplexity
     text = run.write(prompt, args.words, args.temperature)

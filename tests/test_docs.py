@@ -19,16 +19,18 @@ README_BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULT
 
 
 def test_readme_examples_run(tmp_path, monkeypatch):
-    """The blocks are one program, read from top to bottom."""
+    """Each block is a program of its own."""
     monkeypatch.chdir(tmp_path)
     assert README_BLOCKS
-    program = "\n".join(block for block in README_BLOCKS if ">>>" not in block)
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
-    *losses, accuracy, first, second, cubes = output.getvalue().splitlines()
+        for block in README_BLOCKS:
+            if ">>>" not in block:
+                exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    *losses, accuracy, first, second, same, shapes, cubes, anomaly = output.getvalue().splitlines()
     assert len(losses) == 20 and float(losses[-1].split()[-1]) < 0.5 * float(losses[0].split()[-1])
     assert float(accuracy.split()[-1]) > 0.9
-    assert [first, second, cubes] == ["[27.]", "[18.]", "[ 3. 12.]"]
+    assert [first, second, same, shapes, cubes] == ["[27.]", "[18.]", "True", "(5, 2) (10,)", "[ 3. 12.]"]
+    assert "log" in anomaly.lower()
 
 
 def test_the_names_for_those_who_come_from_pytorch():

@@ -135,7 +135,7 @@ def test_resuming_refuses_other_settings_and_other_texts(run, tmp_path, folder):
 
 def test_what_is_no_checkpoint_is_named(run, tmp_path):
     path = tmp_path / "state.npz"
-    with pytest.raises(SystemExit, match=r"^train_lm: there is no checkpoint .*state\.npz to resume; leave --resume out"):
+    with pytest.raises(SystemExit, match=r"^train_lm: there is no checkpoint .*state\.npz to resume; leave"):
         run("--resume", checkpoint="state.npz")
     path.write_bytes(b"nothing")
     with pytest.raises(SystemExit, match=r"^train_lm: .*state\.npz: no whole npz checkpoint"):
@@ -196,7 +196,7 @@ def holding(name, content):
         (holding("test.txt", b""), (), r"test\.txt: the file is empty"),
         (holding("train.txt", b"\xff\xfe"), (), r"train\.txt: no UTF-8 text"),
         (holding("test.txt", b"one two three\n"), (), r"test\.txt: 4 words are too few for a --batch-size of 4"),
-        (lambda folder: None, ("--prompt", "one zebra a zebra"), "--prompt: the model does not know 'zebra', 'a'; use words"),
+        (lambda folder: None, ("--prompt", "one zebra a zebra"), "--prompt: the model does not know 'zebra', 'a'"),
         (lambda folder: None, ("--lr", 1e38), r"epoch 1/1: the loss is (nan|inf); try a smaller --lr"),
         (lambda folder: None, ("--checkpoint", "/proc/a.npz"), r"/proc/a\.npz"),
     ],

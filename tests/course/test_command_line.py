@@ -253,4 +253,5 @@ def test_a_report_breaks_no_line_within_a_shape(start):
     message = f"{'x' * start} got (2, 3, 4), strides [12, -4, 1], and more words to fill a line"
     report = str(Report("own", "own.py", (Result("a", 1, message),)))
     assert "got (2, 3, 4)," in report.replace("\n        ", " ") and len(report.splitlines()) > 3
-    assert all(line.count("(") == line.count(")") and line.count("[") == line.count("]") for line in report.splitlines())
+    for line in report.splitlines():
+        assert line.count("(") == line.count(")") and line.count("[") == line.count("]")
