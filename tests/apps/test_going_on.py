@@ -175,7 +175,7 @@ def test_only_what_leaves_the_result_alone_may_change(run, tmp_path):
     run(*SMALL, "--epochs", 2, "--stop-after", 1)
     before = contents(tmp_path)
     for option, value, was, why in (
-        ("--epochs", 3, 2, ": the learning rate's schedule is laid out over all epochs; leave it out, or begin anew"),
+        ("--epochs", 3, 2, ": the schedule is laid out over all epochs; leave it out, or begin anew"),
         ("--lr", 0.5, 0.003, "; leave it out"),
         ("--seed", 9, 0, "; leave it out"),
     ):

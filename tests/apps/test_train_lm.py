@@ -120,7 +120,7 @@ def test_resuming_refuses_other_settings_and_other_texts(run, tmp_path, folder):
         run("--resume", "--lr", 0.5)
     with pytest.raises(SystemExit, match=r"^train_lm: --bptt was 5 and cannot be 6 with --resume"):
         run("--resume", "--bptt", 6)
-    schedule = "the learning rate's schedule is laid out over all epochs; leave it out, or begin anew with --epochs 3"
+    schedule = "the schedule is laid out over all epochs; leave it out, or begin anew with --epochs 3"
     with pytest.raises(SystemExit, match=f"^train_lm: --epochs was 1 and cannot be 3 with --resume: {schedule}$"):
         run("--resume", "--epochs", 3)
     other = write_text(tmp_path / "other")
