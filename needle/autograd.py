@@ -482,7 +482,9 @@ class Tensor(Value):
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
         if not (gradient is None or isinstance(gradient, Tensor)):
-            raise DTypeError(f"grad: expected a Tensor or None, got {kind_of(gradient)}; wrap it in needle.Tensor")
+            raise DTypeError(
+                f"grad: expected a Tensor or None, got {kind_of(gradient)}; wrap it in needle.Tensor"
+            )
         self._grad = gradient
 
     def retain_grad(self) -> None:

@@ -142,51 +142,21 @@ def avg_pool_gradient(
 # and bias are None or have x's ndim. Gradients: out with respect to x, out_weight and out_bias (of the weight's shape,
 # None without one) with respect to these two. y is what `relu` gave, or None without: d counts where not (y <= 0).
 def normalize(
-    x: View,
-    weight: View | None,
-    bias: View | None,
-    axes: Axes,
-    eps: float,
-    relu: bool,
-    out: View,
-    mean: View,
-    variance: View,
+    x: View, weight: View | None, bias: View | None, axes: Axes, eps: float, relu: bool,
+    out: View, mean: View, variance: View,
 ) -> None: ...
 def normalize_gradient(
-    d: View,
-    x: View,
-    y: View | None,
-    weight: View | None,
-    mean: View,
-    inv_std: View,
-    axes: Axes,
-    out: View,
-    out_weight: View | None,
-    out_bias: View | None,
+    d: View, x: View, y: View | None, weight: View | None, mean: View, inv_std: View, axes: Axes,
+    out: View, out_weight: View | None, out_bias: View | None,
 ) -> None: ...
 
 
 # One optimizer step over all parameters, in place. The rules are those of needle.optim.
 def sgd_update(
-    params: Sequence[View],
-    grads: Sequence[View],
-    velocities: Sequence[View],
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
+    params: Sequence[View], grads: Sequence[View], velocities: Sequence[View],
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
 ) -> None: ...
 def adam_update(
-    params: Sequence[View],
-    grads: Sequence[View],
-    firsts: Sequence[View],
-    seconds: Sequence[View],
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    step: int,
+    params: Sequence[View], grads: Sequence[View], firsts: Sequence[View], seconds: Sequence[View],
+    lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, step: int,
 ) -> None: ...

@@ -229,7 +229,9 @@ def cross_entropy(a: View, labels: View, axis: int, out: View, largest: View, in
 
 
 @np.errstate(all="ignore")
-def cross_entropy_gradient(d: View, a: View, labels: View, largest: View, inverse: View, axis: int, out: View) -> None:
+def cross_entropy_gradient(
+    d: View, a: View, labels: View, largest: View, inverse: View, axis: int, out: View
+) -> None:
     y, places = to_numpy(out), to_numpy(labels)
     y[...] = np.exp(to_numpy(a) - to_numpy(largest)) * to_numpy(inverse)
     np.put_along_axis(y, places, np.take_along_axis(y, places, axis) - 1, axis)

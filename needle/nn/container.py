@@ -104,13 +104,8 @@ class Sequential(Module):
 
 def _are_batch_norm_and_relu(module: Module, following: Module | None) -> TypeGuard[BatchNorm1d]:
     """Whether the two are our own layers, as they come, that one op computes with the same bits."""
-    return (
-        type(module) in (BatchNorm1d, BatchNorm2d)
-        and type(following) is ReLU
-        and not any(
-            layer._forward_pre_hooks or layer._forward_hooks or "forward" in vars(layer)
-            for layer in (module, following)
-        )
+    return type(module) in (BatchNorm1d, BatchNorm2d) and type(following) is ReLU and not any(
+        layer._forward_pre_hooks or layer._forward_hooks or "forward" in vars(layer) for layer in (module, following)
     )
 
 

@@ -126,9 +126,7 @@ def test_kernels_release_the_gil():
 
 
 def test_a_child_after_a_fork_computes():
-    code = (
-        WORK
-        + """
+    code = WORK + """
 ndl.set_num_threads(3)
 assert work() == expected
 children = []
@@ -140,15 +138,12 @@ for _ in range(5):
     assert work() == expected
 assert [os.waitpid(child, 0)[1] for child in children] == [0] * 5
 """
-    )
     done = run_python(code, "-W", "ignore")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_fork_while_another_thread_computes():
-    code = (
-        WORK
-        + """
+    code = WORK + """
 ndl.set_num_threads(2)
 stop = []
 threads = [threading.Thread(target=lambda: [work() for _ in iter(lambda: bool(stop), True)]) for _ in range(2)]
@@ -161,20 +156,16 @@ for _ in range(20):
 stop.append(1)
 for thread in threads: thread.join()
 """
-    )
     done = run_python(code, "-W", "ignore")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_child_of_multiprocessing_computes():
-    code = (
-        WORK
-        + """
+    code = WORK + """
 import multiprocessing
 with multiprocessing.get_context("fork").Pool(2) as pool:
     assert pool.map(lambda_free, range(4)) == [expected] * 4
 """.replace("lambda_free", "worker")
-    )
     code = code.replace("import multiprocessing\n", "import multiprocessing\ndef worker(_): return work()\n")
     done = run_python(code, "-W", "ignore")
     assert done.returncode == 0, done.stderr
@@ -182,24 +173,19 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 
 @pytest.mark.parametrize("ending", ["", "sys.exit(0)", "os._exit(0)", "import atexit; atexit.register(work)"])
 def test_the_interpreter_ends_while_threads_compute(ending):
-    code = (
-        WORK
-        + f"""
+    code = WORK + f"""
 def forever():
     while True: work()
 for _ in range(3): threading.Thread(target=forever, daemon=True).start()
 time.sleep(0.1)
 {ending}
 """
-    )
     done = run_python(code)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_interrupt_reaches_python():
-    code = (
-        WORK
-        + """
+    code = WORK + """
 try:
     print("ready", flush=True)
     while True: work()
@@ -207,7 +193,6 @@ except KeyboardInterrupt:
     assert work() == expected
     print("interrupted", flush=True)
 """
-    )
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -219,9 +204,7 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_wakes_a_main_thread_that_sleeps():
     """The pool's threads take no signals: one that did would leave the main thread in its system call."""
-    code = (
-        WORK
-        + """
+    code = WORK + """
 ndl.set_num_threads(4); work()
 try:
     print("ready", flush=True)
@@ -229,7 +212,6 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
-    )
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
