@@ -138,7 +138,7 @@ def test_a_full_disk_ends_the_run_and_harms_no_older_checkpoint(run, tmp_path, m
     run(*OPTIONS, "--stop-after", 1)
     before = contents(tmp_path)
     fail_at(monkeypatch, name, call=1)
-    with pytest.raises(SystemExit, match=r"^train_cnn: \[Errno 28\] No space left on device: 'checkpoints/best"):
+    with pytest.raises(SystemExit, match=r"^train_cnn: checkpoints/best.*: no space left on device"):
         run("--resume")
     assert contents(tmp_path) == before, "no temporary file is left either"
     monkeypatch.undo()
@@ -155,7 +155,7 @@ def test_a_disk_that_is_really_full(run, tmp_path):
         run(*SMALL)
         before = contents(tmp_path)
         (tmp_path / "checkpoints" / "filler").write_bytes(bytes(64 * 1024 - 2 * 16 * 1024 - 8 * 1024))
-        with pytest.raises(SystemExit, match=r"^train_cnn: \[Errno 28\] No space left on device: 'checkpoints/"):
+        with pytest.raises(SystemExit, match=r"^train_cnn: checkpoints/.*: no space left on device"):
             run(*SMALL, "--seed", 1)
         assert {name: contents(tmp_path)[name] for name in before} == before
     finally:
@@ -243,7 +243,7 @@ def test_a_changed_byte_is_refused_or_without_effect(checkpoint, capsys):
 
 
 def test_nothing_to_resume(run, tmp_path):
-    with pytest.raises(SystemExit, match=rf"^train_cnn: .*'checkpoints/{LAST}'$"):
+    with pytest.raises(SystemExit, match=rf"^train_cnn: there is no checkpoint checkpoints/{LAST} to resume"):
         run("--resume")
 
 
