@@ -62,4 +62,5 @@ $(RUN):
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
 	    { echo 'This Python cannot make virtual environments: apt install python3-venv (Debian, Ubuntu),'; \
 	      echo 'or name another one: make PYTHON=/path/to/python3'; exit 1; }
+	@echo "Setting up .venv and compiling needle's kernels: some 2 minutes ..."
 	"$(PYTHON)" -m venv .venv

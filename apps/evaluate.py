@@ -21,6 +21,7 @@ from testing import confusion_of, confusion_table, predict
 
 import needle as ndl
 from needle.data import DataLoader
+from needle.errors import sentence
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     try:
         return evaluate(args)
     except USER_ERRORS as error:
-        sys.exit(f"evaluate: {error}")
+        sys.exit(f"evaluate: {sentence(error)}")
 
 
 def evaluate(args: argparse.Namespace) -> float:

@@ -19,6 +19,7 @@ from command_line import DEVICES, USER_ERRORS, positive
 
 import needle as ndl
 from needle.data import read_image
+from needle.errors import sentence
 
 
 def main(arguments: Sequence[str] | None = None) -> list[str]:
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> list[str]:
     try:
         return predict(args)
     except USER_ERRORS as error:
-        sys.exit(f"predict: {error}")
+        sys.exit(f"predict: {sentence(error)}")
 
 
 def predict(args: argparse.Namespace) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from checkpoints import LAST, read_checkpoint
 from classifiers import NETWORKS
-from command_line import DEVICES, nearest, positive, seed
+from command_line import DEVICES, nearest, positive, refuse_change, require_checkpoint, seed
 from image_data import SOURCES, kind_of
 
 import needle as ndl
@@ -77,6 +77,7 @@ def parse(arguments: Sequence[str] | None, description: str) -> tuple[argparse.N
         args = parser.parse_args(arguments)
     saved = None
     if args.resume:
+        require_checkpoint(args.checkpoints / LAST)
         saved = read_checkpoint(args.checkpoints / LAST)
         parser.set_defaults(**saved["settings"])
         args = parser.parse_args(arguments)
@@ -182,9 +183,10 @@ def kept(args: argparse.Namespace) -> dict[str, Any]:
 def check_unchanged(args: argparse.Namespace, before: Mapping[str, Any]) -> None:
     """Raise OptionError where an option differs from that of the run that is resumed."""
     for name, value in kept(args).items():
+        if name == "epochs" and args.schedule == "constant":
+            continue
         if value != before.get(name):
-            option = f"--{name.replace('_', '-')}"
-            raise ndl.OptionError(f"{option} was {before.get(name)} and cannot be {value} with --resume; leave it out")
+            refuse_change(name, before.get(name), value)
 
 
 def make_optimizer(args: argparse.Namespace, params: list[ndl.Tensor]) -> optim.Optimizer:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from checkpoints import BEST, LAST, read_checkpoint
-from command_line import USER_ERRORS
+from command_line import USER_ERRORS, print_device
 from event_log import EventLog
 from image_data import load_images
 from interrupts import Interrupted, Interrupts
@@ -35,6 +35,7 @@ from training import Run
 
 import needle as ndl
 from needle import nn
+from needle.errors import sentence
 from needle.io import check_writable
 
 INTERRUPTED = 130  # as shells report a Ctrl-C
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> Result:
         args, saved = parse(arguments, __doc__ or "")
         return train(args, saved)
     except USER_ERRORS as error:
-        sys.exit(f"train_cnn: {error}")
+        sys.exit(f"train_cnn: {sentence(error)}")
     except Interrupted as interrupted:
         print(f"\ntrain_cnn: {interrupted}; the same command with --resume goes on from here", file=sys.stderr)
         sys.exit(interrupted.status)
@@ -75,10 +76,21 @@ def train(args: argparse.Namespace, saved: dict[str, Any] | None) -> Result:
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     check_writable(args.checkpoints / LAST)  # before the work, not after it
     print(f"{args.model}, {sum(p.size for p in run.model.parameters()):,} parameters, on {run.device}")
+    print_device(run.device)
+    print(settings_line(args))
     held_out = f"{len(run.data.validation):,} validation " if run.data.validation else ""
     print(f"{len(run.data.train):,} training {held_out}and {len(run.data.test):,} test images of {run.shape}\n")
     train_epochs(run)
     return finish(run)
+
+
+def settings_line(args: argparse.Namespace) -> str:
+    """Name the settings that a loss and an accuracy depend on most."""
+    augment = " ".join(args.augment) or "none"
+    return (
+        f"{args.optimizer}, lr {args.lr:g} {args.schedule}, batches of {args.batch_size}, weight decay "
+        f"{args.weight_decay:g}, label smoothing {args.label_smoothing:g}, augmentation {augment}, seed {args.seed}"
+    )
 
 
 def train_epochs(run: Run) -> None:

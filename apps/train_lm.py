@@ -24,14 +24,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from command_line import DEVICES, USER_ERRORS, positive, seed
+from command_line import DEVICES, USER_ERRORS, positive, print_device, refuse_change, require_checkpoint, seed
 from models import SEQUENCE_MODELS, LanguageModel
 from simple_ml import carrying_state
 
 import needle as ndl
 from needle import nn, optim
+from needle.backend_ndarray import device
 from needle.data import Corpus, batchify, get_batch
 from needle.data.datasets.ptb import END_OF_LINE
+from needle.errors import sentence
 from needle.io import check_writable, load, require, save
 from needle.training import Score, run_epoch
 
@@ -64,9 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> Result:
     try:
         return train(*parse_arguments(arguments))
     except USER_ERRORS as error:
-        sys.exit(f"train_lm: {error}")
-    except KeyboardInterrupt:
-        print("\ntrain_lm: interrupted; --resume goes on after the last epoch that was finished", file=sys.stderr)
+        sys.exit(f"train_lm: {sentence(error)}")
+    except KeyboardInterrupt as interrupt:
+        print(f"\ntrain_lm: interrupted{interrupt or ' before the training'}", file=sys.stderr)
         sys.exit(130)  # as shells report SIGINT
 
 
@@ -76,6 +78,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
     args = parser.parse_args(arguments)
     if not args.resume:
         return args, None
+    require_checkpoint(args.checkpoint)
     saved = load(args.checkpoint)
     if saved.keys() != CONTENTS or not isinstance(saved["settings"], dict):
         raise ndl.FileFormatError(f"{args.checkpoint}: this is no checkpoint of train_lm")
@@ -84,8 +87,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
     for name in saved["settings"].keys() - FREE_OPTIONS:
         given, before = getattr(args, name), saved["settings"][name]
         if given != before:
-            option = f"--{name.replace('_', '-')}"
-            raise ndl.OptionError(f"{option} was {before} and cannot become {given} with --resume; leave it out")
+            refuse_change(name, before, given)
     return args, saved
 
 
@@ -121,7 +123,7 @@ def train(args: argparse.Namespace, saved: dict[str, Any] | None) -> Result:
     """Train a model, save its state and print a line after each epoch, and print what it writes."""
     ndl.manual_seed(args.seed)
     run = Run(args)
-    prompt = run.corpus.dictionary.ids([END_OF_LINE, *args.prompt.split()])
+    prompt = run.prompt()
     if saved is not None:
         run.restore(saved)
     args.checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -130,27 +132,45 @@ def train(args: argparse.Namespace, saved: dict[str, Any] | None) -> Result:
     words, corpus = len(run.corpus.dictionary), run.corpus
     unigram = unigram_perplexity(corpus.train, run.test[1:], words)
     print(f"{args.model}, {sum(p.size for p in run.model.parameters()):,} parameters, on {run.device}")
+    print_device(run.device)
     print(f"{len(corpus.train):,} words for training and {len(corpus.test):,} for testing, {words:,} different ones")
     print(f"test perplexity of a unigram model: {unigram:.1f}\n")
     print("epoch  train ppl  test ppl  seconds", flush=True)
-    for number in range(1, args.epochs + 1):
-        if number > len(run.history):
-            run.history.append(run.epoch(f"epoch {number}/{args.epochs}"))
-            save(args.checkpoint, run.state())
-        trained, tested, seconds = run.history[number - 1]
-        print(f"{number:5}  {trained:9.1f}  {tested:8.1f}  {seconds:7.1f}", flush=True)
-
+    try:
+        train_epochs(run)
+    except KeyboardInterrupt as interrupt:
+        done = len(run.history)
+        nothing = " in the first epoch; nothing is saved before its end"
+        kept = f"; --resume goes on after epoch {done}" if done else nothing
+        raise KeyboardInterrupt(kept) from interrupt
+    tested = run.history[-1].test_perplexity
     text = run.write(prompt, args.words, args.temperature)
     print(f"\n{text}\n\nstate saved in {args.checkpoint}")
     return Result(run.model, tested, unigram, text)
+
+
+def train_epochs(run: Run) -> None:
+    """Train for the epochs that are left, and save the state after each; print a line for every one."""
+    epochs = run.args.epochs
+    for number in range(1, epochs + 1):
+        if number > len(run.history):
+            run.history.append(run.epoch(f"epoch {number}/{epochs}"))
+            save(run.args.checkpoint, run.state())
+        trained, tested, seconds = run.history[number - 1]
+        print(f"{number:5}  {trained:9.1f}  {tested:8.1f}  {seconds:7.1f}", flush=True)
 
 
 class Run:
     """A training run: texts, model, optimizer, schedule, and the epochs so far."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.args, self.device = args, DEVICES[args.device]
-        self.corpus = Corpus(args.data_dir)
+        self.args, self.device = args, device(args.device)
+        try:
+            self.corpus = Corpus(args.data_dir)
+        except FileNotFoundError as error:
+            raise ndl.OptionError(
+                f"there is no {error.filename}; --data-dir takes a folder with train.txt and test.txt"
+            ) from error
         self.train, self.test = self.cut("train.txt", self.corpus.train), self.cut("test.txt", self.corpus.test)
         self.model = LanguageModel(
             args.embedding_size, len(self.corpus.dictionary), args.hidden_size, args.layers,
@@ -161,6 +181,17 @@ class Run:
         steps = args.epochs * len(self.starts(self.train))
         self.schedule = optim.OneCycleLR(self.optimizer, rate, total_steps=steps, cycle_momentum=False)
         self.history: list[Epoch] = []
+
+    def prompt(self) -> list[int]:
+        """Give the ids of the words that the model goes on from."""
+        words, known = self.args.prompt.split(), self.corpus.dictionary.word2idx
+        unknown = [word for word in dict.fromkeys(words) if word not in known]
+        if unknown:
+            raise ndl.OptionError(
+                f"--prompt: the model does not know {', '.join(map(repr, unknown))}; use words of the training text, "
+                "as they are written there"
+            )
+        return [known[word] for word in (END_OF_LINE, *words)]
 
     def cut(self, name: str, ids: list[int]) -> npt.NDArray[Any]:
         """Lay the parts of a text side by side; each has a word and a next one at least."""

@@ -6,13 +6,18 @@ from needle.backend_ndarray.runtime import backend_info
 
 
 def main() -> None:
-    """Print `backend_info()`, a line each."""
-    for name, value in backend_info().items():
-        if isinstance(value, dict):
-            value = "; ".join(f"{key}: {'enabled' if what is True else what}" for key, what in value.items())
-        elif isinstance(value, list):
-            value = ", ".join(value)
-        sys.stdout.write(f"{name.replace('_', ' ')}: {value}\n")
+    """Print `backend_info()`, a line for each device and each of the rest."""
+    info = backend_info()
+    lines = {"version": info["version"]}
+    for name, state in info["devices"].items():
+        lines[f"device {name}"] = "enabled" if state is True else f"not there ({state})"
+    lines["threads"], lines["convolution algorithm"] = info["threads"], info["conv_algorithm"]
+    lines["instruction set"] = info["isa"] or "none, without the device cpu"
+    lines["instruction sets compiled"] = ", ".join(info["isas"] or ["none"])
+    lines["kernels in C++"] = ", ".join(info["native_kernels"] or ["none"])
+    lines["kernels in NumPy"] = ", ".join(info["reference_kernels"])
+    for name, value in lines.items():
+        sys.stdout.write(f"{name}: {value}\n")
 
 
 if __name__ == "__main__":

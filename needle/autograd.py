@@ -15,7 +15,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import BackendDevice, NDArray
-from needle.backend_ndarray.dtypes import as_dtype
+from needle.backend_ndarray.dtypes import as_dtype, as_ndarray
 from needle.engine import (
     BackwardCall,
     check_unchanged,
@@ -26,7 +26,7 @@ from needle.engine import (
     propagate,
     state,
 )
-from needle.errors import DTypeError, GradientError, ShapeError
+from needle.errors import DTypeError, GradientError, ShapeError, kind_of, with_article
 
 __all__ = [
     "Op", "TensorOp", "TensorTupleOp", "Value", "Tensor", "TensorTuple", "NDArray", "find_topo_sort",
@@ -61,15 +61,20 @@ class Op:
 
     def compute(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result from the inputs' NDArrays, without changing them."""
-        raise NotImplementedError(f"{type(self).__name__}.compute")
+        raise NotImplementedError(f"{type(self).__name__}: define compute(), from arrays to an array")
 
     def gradient(self, out_grad: Any, node: Any) -> Any:
         """Give the gradient of each of `node.inputs`, in terms of ops, from the gradient of `node`."""
-        raise NotImplementedError(f"{type(self).__name__}.gradient")
+        raise NotImplementedError(f"{type(self).__name__}: define gradient(out_grad, node), one gradient per input")
 
     def gradient_as_tuple(self, out_grad: Value, node: Value) -> tuple[Any, ...]:
         """Give `gradient`'s result as a tuple, one entry per input."""
         gradients = self.gradient(out_grad, node)
+        if gradients is None:
+            raise GradientError(
+                f"{type(self).__name__}.gradient returned None; return a gradient for each input, None standing in the "
+                "tuple for one that has none"
+            )
         return tuple(gradients) if isinstance(gradients, (tuple, list)) else (gradients,)
 
 
@@ -232,11 +237,15 @@ def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     """Make the error for an argument called `name` that should be a Tensor."""
     kind = type(value)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    twice = "the package was imported under two names, import it as `needle` only"
-    return DTypeError(
-        f"{op}: {name} must be a {Value.__module__}.Tensor, got a {module}{kind.__qualname__}; "
-        f"{twice if is_foreign(value) else 'wrap it in needle.Tensor'}"
-    )
+    if value is None:
+        found, remedy = "None", "a forward() or a function that forgot its `return` gives None"
+    else:
+        found, remedy = with_article(f"{module}{kind.__qualname__}"), "wrap it in needle.Tensor"
+    if isinstance(value, NDArray):
+        remedy = f"inside compute() use its own operators and methods, or NumPy's functions; elsewhere {remedy}"
+    elif is_foreign(value):
+        remedy = "the package was imported under two names, import it as `needle` only"
+    return DTypeError(f"{op}: {name} must be a {Value.__module__}.Tensor, got {found}; {remedy}")
 
 
 class TensorTuple(Value):
@@ -251,6 +260,8 @@ class TensorTuple(Value):
     __slots__ = ()
 
     def _wrap(self, result: Any) -> tuple[NDArray, ...]:
+        if not isinstance(result, (tuple, list)):
+            raise DTypeError(f"{type(self.op).__name__}.compute returned {kind_of(result)}; return a tuple of arrays")
         return tuple([_as_array(part, self) for part in result])
 
     @property
@@ -380,7 +391,7 @@ class Tensor(Value):
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise DTypeError(f"data: expected a Tensor, got a {type(value).__name__}; wrap it in needle.Tensor")
+            raise DTypeError(f"data: expected a Tensor, got {kind_of(value)}; wrap it in needle.Tensor")
         if value.dtype != self.dtype:
             raise DTypeError(f"data: expected dtype {self.dtype}, got {value.dtype}; convert with astype")
         self._array = value.realize_cached_data()
@@ -472,7 +483,7 @@ class Tensor(Value):
     def grad(self, gradient: Tensor | None) -> None:
         if not (gradient is None or isinstance(gradient, Tensor)):
             raise DTypeError(
-                f"grad: expected a Tensor or None, got a {type(gradient).__name__}; wrap it in needle.Tensor"
+                f"grad: expected a Tensor or None, got {kind_of(gradient)}; wrap it in needle.Tensor"
             )
         self._grad = gradient
 
@@ -493,7 +504,7 @@ class Tensor(Value):
         [20.0]
         """
         if not callable(hook):
-            raise DTypeError(f"register_hook: expected a function of the gradient, got a {type(hook).__name__}")
+            raise DTypeError(f"register_hook: expected a function of the gradient, got {kind_of(hook)}")
         key = max(self.hooks, default=0) + 1
         self.hooks = {**self.hooks, key: hook}
 
@@ -592,12 +603,16 @@ def _as_array(result: Any, node: Value) -> NDArray:
     """Make what a `compute` returned an NDArray: an ndarray keeps its dtype, a number takes the first input's."""
     if isinstance(result, NDArray):
         return result
+    name = f"{type(node.op).__name__}.compute"
+    if result is None:
+        raise DTypeError(f"{name} returned None; return an array")
+    values = as_ndarray(name, result)
     first = node.inputs[0].realize_cached_data() if node.inputs else None
     first = first[0] if isinstance(first, tuple) else first
     device = None if first is None else first.device
     if isinstance(result, (np.ndarray, np.generic)):
-        return nd.array(result, dtype=result.dtype, device=device)
-    return nd.array(result, dtype=None if first is None else first.dtype, device=device)
+        return nd.array(values, dtype=as_dtype(values.dtype, name), device=device)
+    return nd.array(values, dtype=None if first is None else first.dtype, device=device)
 
 
 def _rebuild(kind: type[Tensor], array: NDArray, requires_grad: bool, gradient: Tensor | None) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from needle.errors import GradientError
+from needle.errors import GradientError, kind_of
 
 if TYPE_CHECKING:
     from needle.autograd import Op, Tensor, Value
@@ -161,7 +161,7 @@ def _hooked(node: Value, gradient: Any) -> Any:
             continue
         if not isinstance(replacement, node.kind) or replacement.shape != node.shape:
             raise GradientError(
-                f"hook: a gradient of shape {node.shape} was replaced by a {type(replacement).__name__} of shape "
+                f"hook: a gradient of shape {node.shape} was replaced by {kind_of(replacement)} of shape "
                 f"{getattr(replacement, 'shape', None)}; return a {node.kind.__name__} of its shape, or None"
             )
         gradient = replacement
@@ -205,7 +205,7 @@ def _misfit(node: Value, index: int, part: Any) -> GradientError:
     """Make the error for a gradient that is not of its input's kind or shape."""
     what, value = f"{type(node.op).__name__}.gradient returned", node.inputs[index]
     if not isinstance(part, value.kind):
-        return GradientError(f"{what} a {type(part).__name__} for input {index}; return a {value.kind.__name__}")
+        return GradientError(f"{what} {kind_of(part)} for input {index}; return a {value.kind.__name__}")
     return GradientError(
         f"{what} shape {part.shape} for input {index} of shape {value.shape}; "
         "a gradient has the shape of its input (sum over the axes that were broadcast)"

@@ -7,7 +7,7 @@ from typing import Any
 
 from needle.autograd import NDArray, Tensor, TensorOp, Value
 from needle.engine import enable_grad, no_grad, propagate
-from needle.errors import DTypeError, GradientError, ShapeError
+from needle.errors import DTypeError, GradientError, ShapeError, kind_of
 
 
 def grad(
@@ -53,7 +53,7 @@ def _tensors(name: str, values: Any) -> tuple[Tensor, ...]:
     listed = tuple(values) if isinstance(values, Iterable) and not isinstance(values, Tensor) else (values,)
     for value in listed:
         if not isinstance(value, Tensor):
-            raise DTypeError(f"grad: {name} must be Tensors, got a {type(value).__name__}")
+            raise DTypeError(f"grad: {name} must be Tensors, got {kind_of(value)}")
     return listed
 
 

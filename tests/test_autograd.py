@@ -268,7 +268,8 @@ class Wrong(TensorOp):
     [
         (lambda g: g, "Wrong.gradient returned 1 gradients for 2 inputs"),
         (lambda g: (g, g, g), "Wrong.gradient returned 3 gradients for 2 inputs"),
-        (lambda g: (g, g.numpy()), "Wrong.gradient returned a ndarray for input 1"),
+        (lambda g: None, "Wrong.gradient returned None; return a gradient for each input"),
+        (lambda g: (g, g.numpy()), "Wrong.gradient returned an ndarray for input 1"),
         (lambda g: (g, g.sum()), r"Wrong.gradient returned shape \(\) for input 1 of shape \(2,\)"),
     ],
 )
@@ -298,6 +299,70 @@ def test_compute_may_return_ndarrays_and_numbers():
     assert Number()(a).dtype == "float64" and Number()(a).item() == 3.0
 
 
+class Computes(TensorOp):
+    def __init__(self, result):
+        self.result = result
+
+    def compute(self, a):
+        return self.result
+
+
+class ComputesTuple(Computes, TensorTupleOp):
+    __call__ = TensorTupleOp.__call__
+
+
+@pytest.mark.parametrize(
+    "kind, result, message",
+    [
+        (Computes, None, "Computes.compute returned None; return an array"),
+        (Computes, "one", "Computes.compute: expected real numbers"),
+        (Computes, [[1.0], [1.0, 2.0]], "Computes.compute: .*inhomogeneous"),
+        (Computes, np.ones(1, "float16"), "Computes.compute: arrays cannot have dtype float16"),
+        (ComputesTuple, None, "ComputesTuple.compute returned None; return a tuple of arrays"),
+        (ComputesTuple, 3, "ComputesTuple.compute returned an int; return a tuple of arrays"),
+        (ComputesTuple, (None,), "ComputesTuple.compute returned None; return an array"),
+    ],
+)
+def test_a_wrong_result_names_the_op(kind, result, message):
+    with pytest.raises((DTypeError, ShapeError), match=f"^{message}"):
+        kind(result)(leaf(1.0))
+
+
+def test_a_forgotten_return_in_an_op_of_one_input():
+    class Cube(TensorOp):
+        def compute(self, a):
+            return a**3
+
+        def gradient(self, out_grad, node):
+            out_grad * 3 * node.inputs[0] ** 2
+
+    with pytest.raises(GradientError, match=r"^Cube.gradient returned None; return a gradient"):
+        Cube()(leaf(2.0)).backward()
+
+
+def test_a_missing_method_is_named_with_what_it_takes():
+    class Empty(TensorOp):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Empty: define compute\(\), from arrays to an array"):
+        Empty()(leaf(1.0))
+    with pytest.raises(NotImplementedError, match=r"Computes: define gradient\(out_grad, node\)"):
+        Computes(1.0)(leaf(1.0)).backward()
+
+
+@pytest.mark.parametrize(
+    "argument, message",
+    [
+        (None, r"got None; a forward\(\) or a function that forgot its `return` gives None"),
+        (leaf(1.0).cached_data, r"NDArray; inside compute\(\) use its own .*NumPy's functions; elsewhere wrap"),
+        (3, "got an int; wrap it in needle.Tensor"),
+    ],
+)
+def test_what_is_no_tensor_is_told_what_it_may_be(argument, message):
+    with pytest.raises(DTypeError, match=message):
+        ndl.exp(argument)
+
+
 @pytest.mark.parametrize("argument", [np.ones(1), 3.0, [1.0]])
 def test_an_op_takes_only_tensors(argument):
     with pytest.raises(DTypeError, match=r"Wrong: an input must be a needle.autograd.Tensor"):
@@ -307,7 +372,7 @@ def test_an_op_takes_only_tensors(argument):
 def test_two_imports_of_the_package_are_recognised():
     value = type("Value", (), {"__module__": "elsewhere.autograd"})
     other = type("Tensor", (value,), {"__module__": "elsewhere.autograd"})()
-    with pytest.raises(TypeError, match=r"needle.autograd.Tensor, got a elsewhere.autograd.Tensor.*two names"):
+    with pytest.raises(TypeError, match=r"needle.autograd.Tensor, got an elsewhere.autograd.Tensor.*two names"):
         Wrong(None)(leaf(1.0), other)
 
 
@@ -548,9 +613,9 @@ def test_a_gradient_has_the_dtype_of_what_it_begins_with(options):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda x: setattr(x, "grad", np.ones(1)), "grad: expected a Tensor or None, got a ndarray"),
-        (lambda x: ndl.grad(None, x), "grad: outputs must be Tensors, got a NoneType"),
-        (lambda x: ndl.grad([np.ones(1)], x), "grad: outputs must be Tensors, got a ndarray"),
+        (lambda x: setattr(x, "grad", np.ones(1)), "grad: expected a Tensor or None, got an ndarray"),
+        (lambda x: ndl.grad(None, x), "grad: outputs must be Tensors, got None"),
+        (lambda x: ndl.grad([np.ones(1)], x), "grad: outputs must be Tensors, got an ndarray"),
         (lambda x: ndl.grad(x * 2, [3.0]), "grad: inputs must be Tensors, got a float"),
         (lambda x: ndl.Tensor(x, dtype="text"), "Tensor: arrays cannot have dtype text"),
         (lambda x: ndl.ops.split(x, 0)["a"], "tuple_get_item: the index must be an int, got 'a'"),

@@ -7,25 +7,46 @@ import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import needle as ndl
+from needle import nn
+
 ROOT = Path(__file__).parents[1]
-README_BLOCKS = re.findall(
-    r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+README_BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
 def test_readme_examples_run(tmp_path, monkeypatch):
-    """The blocks are one program, read from top to bottom."""
+    """Each block is a program of its own."""
     monkeypatch.chdir(tmp_path)
     assert README_BLOCKS
-    program = "\n".join(block for block in README_BLOCKS if ">>>" not in block)
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
-    *losses, accuracy, first, second, cubes = output.getvalue().splitlines()
+        for block in README_BLOCKS:
+            if ">>>" not in block:
+                exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    *losses, accuracy, first, second, same, shapes, cubes, anomaly = output.getvalue().splitlines()
     assert len(losses) == 20 and float(losses[-1].split()[-1]) < 0.5 * float(losses[0].split()[-1])
     assert float(accuracy.split()[-1]) > 0.9
-    assert [first, second, cubes] == ["[27.]", "[18.]", "[ 3. 12.]"]
+    assert [first, second, same, shapes, cubes] == ["[27.]", "[18.]", "True", "(5, 2) (10,)", "[ 3. 12.]"]
+    assert "log" in anomaly.lower()
+
+
+def test_the_names_for_those_who_come_from_pytorch():
+    """Each cell on the right can be run, and what has our names on the left cannot."""
+    names = {"np": np, "ndl": ndl, "nn": nn, "x": ndl.Tensor(np.ones((2, 3, 4))), "s": (6, 4), "n": 4, "y": [0, 1]}
+    names |= {"xs": [names["x"]] * 2, "a": [1.0], "mask": names["x"] > 0}
+    table = re.search(r"^Names for those.*?(?=^## )", README, re.DOTALL | re.MULTILINE).group()
+    rows = [line.split("|")[1:3] for line in table.splitlines()[4:] if line]
+    assert rows
+    for theirs, ours in rows:
+        for program in re.findall(r"`([^`.]+\.[^`]+)`", ours):
+            if "..." not in program:
+                eval(program, names)
+        for program in re.findall(r"`((?:x|nn)\.[^`]+)`", theirs):
+            with pytest.raises((AttributeError, TypeError)):
+                eval(program, names)
 
 
 def public(name):

@@ -43,13 +43,15 @@ class BackendDevice:
 
     array_type: ClassVar[type[NDArray]]  # set by ndarray.py, which knows it
 
-    def __init__(self, name: str, module: str, remedy: str = "use cpu_numpy()") -> None:
+    def __init__(self, name: str, module: str | None, remedy: str = "use cpu_numpy()") -> None:
         self.name = name
         self._module_name = module
         self._remedy = remedy
 
     @cached_property
     def _loaded(self) -> ModuleType | Exception:
+        if self._module_name is None:
+            return ImportError(f"needle has no {self.name.upper()} backend")
         try:
             module = importlib.import_module(self._module_name)
             missing = [name for name in _EXPORTS if not hasattr(module, name)]
@@ -67,12 +69,21 @@ class BackendDevice:
             DeviceError: it cannot be imported, or is not whole.
         """
         if isinstance(self._loaded, Exception):
-            raise DeviceError(f"{self} is not enabled: {self._loaded}; {self._remedy}") from self._loaded
+            raise DeviceError(f"{self} is not enabled: {self.why_not()}") from self._loaded
         return self._loaded
 
     def enabled(self) -> bool:
         """Whether the device can be used here."""
         return not isinstance(self._loaded, Exception)
+
+    def why_not(self) -> str:
+        """Say why the device cannot be used here, and what to do; nothing where it can.
+
+        >>> from needle import backend_ndarray as nd
+        >>> nd.cuda().why_not()
+        'needle has no CUDA backend; use default_device()'
+        """
+        return "" if self.enabled() else f"{self._loaded}; {self._remedy}"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and not self.enabled():
@@ -153,7 +164,7 @@ _CPU = BackendDevice(
     "install g++ or clang++ and then needle again, or use cpu_numpy(), which default_device() gives too",
 )
 _CPU_NUMPY = BackendDevice("cpu_numpy", f"{__package__}.ndarray_backend_numpy")
-_CUDA = BackendDevice("cuda", f"{__package__}.ndarray_backend_cuda", "needle has no CUDA backend, use default_device()")
+_CUDA = BackendDevice("cuda", None, "use default_device()")
 
 
 def cpu() -> BackendDevice:

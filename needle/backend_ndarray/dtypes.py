@@ -128,6 +128,7 @@ def ids_below(op: str, count: int, values: Any, remedy: str) -> np.ndarray[Any, 
     wrong = np.argwhere((ids < 0) | (ids >= count))
     if len(wrong):
         place = tuple(wrong[0].tolist())
+        remedy = "ids count from 0" if ids[place] < 0 else remedy
         raise BoundsError(f"{op}: id {ids[place]} at {place} is not in 0..{count - 1}; {remedy}")
     return ids
 

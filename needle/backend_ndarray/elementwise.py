@@ -19,7 +19,7 @@ from needle.backend_ndarray.dtypes import (
 )
 from needle.backend_ndarray.layout import broadcast_shapes, like_strides
 from needle.backend_ndarray.strided import StridedArray, check_devices
-from needle.errors import DTypeError
+from needle.errors import DTypeError, kind_of
 
 if TYPE_CHECKING:
     from needle.backend_ndarray.ndarray import NDArray
@@ -193,5 +193,5 @@ def _is_whole(a: Any) -> bool:
 
 def _operands_known(op: str, other: Any, result: NDArray) -> NDArray:
     if result is NotImplemented:
-        raise DTypeError(f"{op}: expected an NDArray or a number, got a {type(other).__name__}")
+        raise DTypeError(f"{op}: expected an NDArray or a number, got {kind_of(other)}")
     return result

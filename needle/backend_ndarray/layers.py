@@ -115,7 +115,10 @@ def _check_channels(op: str, channels: int, weight: Shape, groups: int) -> None:
     check_groups(op, channels, weight[3], groups)
     if channels != weight[2] * groups:
         times = f" in each of {groups} groups" if groups > 1 else ""
-        raise ShapeError(f"{op}: the input has {channels} channels, the weight {weight} takes {weight[2]}{times}")
+        raise ShapeError(
+            f"{op}: the input has {channels} channels, the weight {weight} takes {weight[2]}{times}; "
+            "its axes are Kh,Kw,C/groups,O"
+        )
 
 
 def _check_gradient_size(

@@ -46,7 +46,7 @@ from needle.backend_ndarray.layout import (
 )
 from needle.backend_ndarray.reduction import Axis, Reduction
 from needle.backend_ndarray.strided import check_devices, new_handle
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, ShapeError, kind_of
 
 A = TypeVar("A", bound="NDArray")
 
@@ -288,7 +288,7 @@ def full(
 
 def _known(op: str, a: Any) -> NDArray:
     if not isinstance(a, NDArray):
-        raise DTypeError(f"{op}: expected an NDArray, got a {type(a).__name__}; make one with array(...)")
+        raise DTypeError(f"{op}: expected an NDArray, got {kind_of(a)}; make one with array(...)")
     return a
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from needle.backend_ndarray import kernels
 from needle.backend_ndarray.devices import all_devices, cpu
-from needle.errors import DeviceError, OptionError
+from needle.errors import OptionError
 from needle.version import __version__
 
 CONV_ALGORITHMS = ("auto", "direct", "winograd4")
@@ -101,7 +101,7 @@ def backend_info() -> dict[str, Any]:
     >>> sorted(backend_info())
     ['conv_algorithm', 'devices', 'isa', 'isas', 'native_kernels', 'reference_kernels', 'threads', 'version']
     """
-    devices = {device.name: device.enabled() or _why_not(device) for device in all_devices()}
+    devices = {device.name: device.enabled() or device.why_not() for device in all_devices()}
     names = [name for name, kernel in vars(kernels).items() if inspect.isfunction(kernel)]
     backend = cpu().kernels if cpu().enabled() else None
     reference = names if backend is None else list(backend.REFERENCE)
@@ -115,14 +115,6 @@ def backend_info() -> dict[str, Any]:
         "native_kernels": [name for name in names if name not in reference],  # on floating-point numbers
         "reference_kernels": reference,
     }
-
-
-def _why_not(device: Any) -> str:
-    try:
-        device.kernels  # noqa: B018 - asked for its error
-    except DeviceError as error:
-        return str(error)
-    raise AssertionError(f"{device} is enabled")
 
 
 def _extension() -> ModuleType:

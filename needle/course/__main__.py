@@ -11,7 +11,7 @@ from needle.course.assignment import built_in, find
 from needle.course.handout import make
 from needle.course.report import Report
 from needle.course.sandbox import Limits, check
-from needle.errors import FileFormatError, OptionError
+from needle.errors import FileFormatError, OptionError, sentence
 
 EPILOG = "Exit status: 0 all checks passed, 1 some failed, 2 wrong usage, or a file that cannot be read or written."
 
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             return _check(options)
     except (OSError, OptionError, FileFormatError) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{sentence(error)}\n")
         return 2
     sys.stdout.write(f"{text}\n")
     return 0

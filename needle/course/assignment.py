@@ -28,9 +28,9 @@ class Assignment:
         return self.path.stem
 
     @property
-    def given(self) -> str:
-        """What `find` takes for it: the name of a built-in assignment, the path of another."""
-        return self.name if self.path.parent == FOLDER else str(self.path)
+    def built_in(self) -> bool:
+        """Whether it comes with needle, so that `find` knows it by its name."""
+        return self.path.parent == FOLDER
 
     @property
     def checks_path(self) -> Path:

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from needle.course import check
 
-RESULTS = {{result.name: result for result in check(Path(__file__).with_name("{name}.py"), "{given}").results}}
+SOLUTION = Path(__file__).with_name("{name}.py")
+RESULTS = {{result.name: result for result in check(SOLUTION, {assignment}).results}}
 
 
 def passes(name):
@@ -58,11 +59,15 @@ def public_tests(assignment: Assignment) -> str:
     for check in assignment.checks():
         function = re.sub(r"\W+", "_", check.name.lower()).strip("_")
         tests.append(f"\ndef test_{function}():\n    passes({json.dumps(check.name)})\n")
-    return TEST_FILE.format(name=assignment.name, given=assignment.given, tests="\n".join(tests))
+    # The checks of an assignment that is not built in lie beside the solution, where `find` looks for them.
+    given = json.dumps(assignment.name) if assignment.built_in else "str(SOLUTION)"
+    return TEST_FILE.format(name=assignment.name, assignment=given, tests="\n".join(tests))
 
 
 def make(folder: str | Path, assignments: Sequence[Assignment], *, force: bool = False) -> list[Path]:
     """Write each assignment, as `NAME.py`, and its tests, as `test_NAME.py`, into the folder; give their paths.
+
+    The tests need the checks: where these are not needle's own, `NAME_checks.py` is written too.
 
     Raises:
         OptionError: one of the files is there already, and `force` is False; nothing is written then.
@@ -72,6 +77,8 @@ def make(folder: str | Path, assignments: Sequence[Assignment], *, force: bool =
     for assignment in assignments:
         files[folder / f"{assignment.name}.py"] = without_solution(assignment.source())
         files[folder / f"test_{assignment.name}.py"] = public_tests(assignment)
+        if not assignment.built_in:
+            files[folder / assignment.checks_path.name] = assignment.checks_path.read_text(encoding="utf-8")
     there = [str(path) for path in files if path.exists()]
     if there and not force:
         raise OptionError(f"course make: {', '.join(there)} would be overwritten; take another folder, or --force")

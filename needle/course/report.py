@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
+
+SHAPE = re.compile(r"[(\[][-\d, ]*[)\]]")  # or strides, or an index
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,16 @@ class Report:
         passed = sum(result.passed for result in self.results)
         total = sum(result.points for result in self.results)
         lines.append(f"{passed} of {len(self.results)} checks passed, {self.points} of {total} points")
+        if len(self.results) - passed > 1:
+            lines.append("Mend the first failures first: later ones may come from them.")
         if self.output:
             lines += ["Printed by the solution:", textwrap.indent(self.output.rstrip("\n"), "  | ")]
         return "\n".join(lines)
 
 
 def _indented(text: str) -> str:
-    return textwrap.fill(text, 110, initial_indent=" " * 8, subsequent_indent=" " * 8, break_long_words=False)
+    """Wrap lines, but not within a shape."""
+    whole = SHAPE.sub(lambda shape: shape[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    indent = " " * 8
+    lines = textwrap.fill(whole, 110, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")

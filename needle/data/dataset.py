@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from needle.backend_ndarray.dtypes import as_ndarray
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, ShapeError, kind_of
 
 Image: TypeAlias = npt.NDArray[Any]
 Sample: TypeAlias = tuple[Any, ...]
@@ -46,12 +46,12 @@ class Dataset:
     @transforms.setter
     def transforms(self, transforms: Transforms | None) -> None:
         if transforms is not None and not isinstance(transforms, list | tuple):
-            kind = type(transforms).__name__
-            raise DTypeError(f"{type(self).__name__}: transforms must be a list of functions, got a {kind}")
+            kind = kind_of(transforms)
+            raise DTypeError(f"{type(self).__name__}: transforms must be a list of functions, got {kind}")
         for index, transform in enumerate(transforms or ()):
             if not callable(transform):
-                kind = type(transform).__name__
-                raise DTypeError(f"{type(self).__name__}: transform {index} must be a function, got a {kind}")
+                kind = kind_of(transform)
+                raise DTypeError(f"{type(self).__name__}: transform {index} must be a function, got {kind}")
         self._transforms = transforms
 
     def __len__(self) -> int:
@@ -167,5 +167,5 @@ class ImageDataset(NDArrayDataset):
 def flag(op: str, name: str, value: Any) -> bool:
     """Give a truth value back, or raise DTypeError: a name of the part that is wanted would count as True."""
     if not isinstance(value, bool | np.bool_):
-        raise DTypeError(f"{op}: {name} must be True or False, got a {type(value).__name__}")
+        raise DTypeError(f"{op}: {name} must be True or False, got {kind_of(value)}")
     return bool(value)

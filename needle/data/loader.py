@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from needle.autograd import Tensor
-from needle.backend_ndarray.dtypes import as_ndarray
+from needle.backend_ndarray.dtypes import as_dtype, as_ndarray, incoming_dtype
 from needle.data.dataset import Dataset, NDArrayDataset, Sample
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, ShapeError, kind_of
 from needle.ops.arguments import integer
 
 T = TypeVar("T")
@@ -25,7 +25,8 @@ class DataLoader:
     """Iterate over a data set in batches: tuples of Tensors that need no gradient.
 
     Each `iter()` is independent, and draws its permutation then, from NumPy's global generator. The last batch may be
-    short; `drop_last` leaves it out. `device` and `dtype` are those of the Tensors (labels too are float32 by default).
+    short; `drop_last` leaves it out. `device` and `dtype` are those of the Tensors: labels and ids too are float32 by
+    default, as the course has it, which holds whole numbers up to 2**24. One that would be changed raises DTypeError.
 
     `prefetch=n` reads up to n batches ahead in a background thread. Only `Dataset.read` runs there; transforms, and all
     their random draws, stay in the thread that iterates, in item order and at the moment the batch is asked for, so
@@ -49,8 +50,7 @@ class DataLoader:
         dtype: Any = None,
     ) -> None:
         if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
-            kind = type(dataset).__name__
-            raise DTypeError(f"DataLoader: a {kind} has no samples by index; give a Dataset or a list")
+            raise DTypeError(f"DataLoader: {kind_of(dataset)} has no samples by index; give a Dataset or a list")
         self.dataset = dataset
         self.batch_size = integer("DataLoader", "batch_size", batch_size, 1)
         self.shuffle = shuffle
@@ -78,9 +78,26 @@ class DataLoader:
         # Not map: it would take a StopIteration that `read` raises for the end of the data.
         one_by_one = (read(order) for order in orders)
         for stored in _read_ahead(read, orders, self.prefetch) if self.prefetch else one_by_one:
-            yield tuple(
-                Tensor(array, device=self.device, dtype=self.dtype, requires_grad=False) for array in finish(stored)
-            )
+            batch = finish(stored)
+            for index, array in enumerate(batch):
+                if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+                    _check_kept(array, self.dtype, index)
+            yield tuple([Tensor(array, device=self.device, dtype=self.dtype, requires_grad=False) for array in batch])
+
+
+def _check_kept(array: npt.NDArray[Any], dtype: Any, index: int) -> None:
+    """Raise DTypeError where a floating `dtype` would round a whole number of `array`, entry `index` of the samples."""
+    wanted = incoming_dtype(array, "DataLoader") if dtype is None else as_dtype(dtype, "DataLoader")
+    if wanted.kind != "f" or array.dtype.itemsize < wanted.itemsize:
+        return
+    with np.errstate(invalid="ignore"):
+        changed = array.astype(wanted).astype(array.dtype) != array
+    if changed.any():
+        digits = np.finfo(wanted).nmant + 1
+        raise DTypeError(
+            f"DataLoader: {array[changed][0]} in entry {index} of the samples would be rounded: {wanted} holds whole "
+            f"numbers up to 2**{digits}; give dtype='{'float64' if digits < 53 else 'int64'}', or smaller numbers"
+        )
 
 
 def _read_and_finish(dataset: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Sequence[Any]]]:
@@ -104,7 +121,7 @@ def _stack(samples: list[Any]) -> list[npt.NDArray[Any]]:
     """Stack samples, tuples of equally shaped arrays, along a new first axis."""
     for sample in samples:
         if not isinstance(sample, tuple | list):
-            raise DTypeError(f"DataLoader: a sample is a {type(sample).__name__}; let it be a tuple of arrays")
+            raise DTypeError(f"DataLoader: a sample is {kind_of(sample)}; let it be a tuple of arrays")
     rows = [[as_ndarray("DataLoader", entry) for entry in sample] for sample in samples]
     shapes = sorted({tuple(entry.shape for entry in row) for row in rows})
     if len(shapes) > 1:

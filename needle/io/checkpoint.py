@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from needle.errors import DTypeError, FileFormatError, MissingExtraError, OptionError
+from needle.errors import DTypeError, FileFormatError, MissingExtraError, OptionError, kind_of
 from needle.io import npz, safetensors
 from needle.io.files import replacing
 from needle.io.npz import Arrays
@@ -38,7 +38,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     {'model': {'weight': array([1., 1.])}, 'epoch': 3}
     """
     if not isinstance(state, Mapping):
-        raise DTypeError(f"save: expected a dict, got a {type(state).__name__}")
+        raise DTypeError(f"save: expected a dict, got {kind_of(state)}; {_remedy(state)}")
     write = _format("save", path).write
     arrays: Arrays = {}
     tree = _take_arrays(state, "", arrays)
@@ -88,11 +88,16 @@ def _take_arrays(node: Any, path: str, arrays: Arrays) -> Any:
     if isinstance(node, str | int | float | None):
         return node
     if not hasattr(node, "__array__"):
-        raise DTypeError(f"save: '{path}' is a {type(node).__name__}; use arrays, numbers, strings, dicts and lists")
+        raise DTypeError(f"save: '{path}' is {kind_of(node)}; {_remedy(node)}")
     arrays[path] = np.asarray(node)
     if arrays[path].dtype.hasobject:
         raise DTypeError(f"save: '{path}' is an array of Python objects; use one of numbers or strings")
     return None
+
+
+def _remedy(found: Any) -> str:
+    """Say what to save in the place of what no file can hold."""
+    return "give its state_dict()" if hasattr(found, "state_dict") else "use arrays, numbers, strings, dicts and lists"
 
 
 def _join(path: str, key: str) -> str:

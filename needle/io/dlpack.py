@@ -11,7 +11,7 @@ from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice, NDArray, default_device
 from needle.backend_ndarray.dtypes import as_dtype
 from needle.backend_ndarray.layout import is_dense
-from needle.errors import DeviceError, DTypeError
+from needle.errors import DeviceError, DTypeError, kind_of
 
 CPU_MEMORY = (1, 3)  # DLPack's numbers for it: ordinary, and pinned for a CUDA device
 
@@ -34,7 +34,7 @@ def from_dlpack(x: Any, device: BackendDevice | None = None) -> Tensor:
     [[7.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; give an array of a library that has it")
+        raise DTypeError(f"from_dlpack: {kind_of(x)} has no __dlpack__; give an array of a library that has it")
     if x.__dlpack_device__()[0] not in CPU_MEMORY:
         raise DeviceError("from_dlpack: the memory of this array is not the processor's; copy it there first")
     values = np.from_dlpack(x)

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, overload
 
 from needle import ops
 from needle.autograd import Tensor
-from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, ShapeError, kind_of
 from needle.nn.activation import ReLU
 from needle.nn.module import Module
 from needle.nn.norm import BatchNorm1d, BatchNorm2d
@@ -130,4 +130,4 @@ def _check_module(op: str, name: str, module: Any) -> None:
         kind = module.__name__
         raise DTypeError(f"{op}: {name} is the class {kind}; give a module, {kind}(...)")
     if not callable(module):
-        raise DTypeError(f"{op}: {name} must be a module, got a {type(module).__name__}; unpack a list with *")
+        raise DTypeError(f"{op}: {name} must be a module, got {kind_of(module)}; unpack a list with *")

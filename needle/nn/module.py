@@ -13,7 +13,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.backend_ndarray.dtypes import as_floating, as_ndarray
-from needle.errors import DeviceError, DTypeError, ShapeError
+from needle.errors import DeviceError, DTypeError, ShapeError, kind_of
 from needle.nn.summary import summary
 
 M = TypeVar("M", bound="Module")
@@ -108,7 +108,7 @@ class Module:
 
     def _register(self, hooks: str, hook: Hook) -> Callable[[], None]:
         if not callable(hook):
-            raise DTypeError(f"{type(self).__name__}: a hook must be a function, got a {type(hook).__name__}")
+            raise DTypeError(f"{type(self).__name__}: a hook must be a function, got {kind_of(hook)}")
         key = max(getattr(self, hooks), default=0) + 1
         setattr(self, hooks, {**getattr(self, hooks), key: hook})
 
@@ -128,7 +128,7 @@ class Module:
         ['count']
         """
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise DTypeError(f"register_buffer: {name} must be a Tensor or None, got a {type(tensor).__name__}")
+            raise DTypeError(f"register_buffer: {name} must be a Tensor or None, got {kind_of(tensor)}")
         setattr(self, name, None if tensor is None else tensor.detach())
         self._parameter_names = self._parameter_names - {name}
         self._buffer_names = self._buffer_names | {name}
@@ -298,7 +298,10 @@ class Module:
         """
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state, Mapping):
-            raise DTypeError(f"{name}: expected a dict of arrays by path, got a {type(state).__name__}")
+            raise DTypeError(
+                f"{name}: expected a dict of arrays by path, got {kind_of(state)}"
+                + ("; give its state_dict()" if hasattr(state, "state_dict") else "")
+            )
         for path, value in state.items():
             if isinstance(value, Mapping):
                 raise DTypeError(f"{name}: {path!r} is a dict; give state[{path!r}]")

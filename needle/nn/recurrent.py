@@ -14,7 +14,7 @@ from needle import init, ops
 from needle.autograd import Tensor
 from needle.backend_ndarray import BackendDevice
 from needle.backend_ndarray.dtypes import as_floating
-from needle.errors import ShapeError
+from needle.errors import ShapeError, kind_of
 from needle.nn.module import Module, Parameter
 from needle.ops.arguments import integer, tensor
 from needle.ops.recurrent import Recurrence
@@ -88,7 +88,7 @@ def _state(
     given = tuple(state) if several else (state,)
     if several != (len(parts) > 1) or len(given) != len(parts):
         wanted = f"tuple ({', '.join(parts)})" if len(parts) > 1 else "Tensor h"
-        found = f"{len(given)} parts" if several else f"a {type(state).__name__}"
+        found = f"{len(given)} parts" if several else f"{kind_of(state)}"
         raise ShapeError(f"{name}: the state must be a {wanted}, got {found}")
     for part, value in zip(parts, given, strict=True):
         if tensor(name, value, f"the state {part}").shape != shape:

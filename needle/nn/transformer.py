@@ -188,6 +188,11 @@ class TransformerLayer(Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        features = self.attention.prenorm_q.dim
+        if tensor("TransformerLayer", x, "the input").ndim != 3 or x.shape[2] != features:
+            raise ShapeError(
+                f"TransformerLayer: expected (batch,len,q_features) with q_features = {features}, got shape {x.shape}"
+            )
         x = x + self.dropout(self.attention(x))
         return x + self.mlp(x)
 

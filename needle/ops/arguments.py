@@ -11,7 +11,7 @@ from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, not_a_tensor
 from needle.backend_ndarray.dtypes import Number, arithmetic_dtype, as_ndarray, as_number, dtype_beside
 from needle.backend_ndarray.layout import broadcast_shapes
-from needle.errors import DTypeError, OptionError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError, kind_of
 
 PairLike: TypeAlias = "int | tuple[int, int]"  # a number, or a pair for (height, width)
 AxesLike: TypeAlias = "int | Sequence[int] | None"  # None stands for all
@@ -21,7 +21,7 @@ def number(op: str, name: str, value: Any) -> Number:
     """Give `value` as a Python number, or raise."""
     result = as_number(value)
     if result is None:
-        raise DTypeError(f"{op}: {name} must be a number, got a {type(value).__name__}")
+        raise DTypeError(f"{op}: {name} must be a number, got {kind_of(value)}")
     return result
 
 

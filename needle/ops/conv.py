@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from needle.autograd import NDArray, Tensor, TensorOp
 from needle.backend_ndarray import layers
-from needle.backend_ndarray.layers import ConvSettings
+from needle.backend_ndarray.layers import ConvSettings, check_groups, conv_output_size
 from needle.errors import ShapeError
 from needle.ops.arguments import PairLike, integer, pair, parameter, promote, tensor
 from needle.ops.cast import astype
@@ -205,6 +205,10 @@ def conv2d(
     [[[10.5]]]
     """
     images, kernel = _images("conv2d", x, "x"), _weight("conv2d", weight)
+    _check_channels("conv2d", x, weight, groups)
+    conv_output_size("conv2d", x.shape[-2:], weight.shape[2:], _settings("conv2d", stride, padding, dilation, groups))
+    if bias is not None:
+        parameter("conv2d", "bias", bias, weight.shape[:1])
     return _like(x, conv_channels_first(images, permute(kernel, TO_HWIO), stride, padding, dilation, groups, bias))
 
 
@@ -231,6 +235,8 @@ def conv2d_input_gradient(
     settings = _settings(name, stride, padding, dilation, groups)
     size = integer(name, "height", height, 1), integer(name, "width", width, 1)
     inputs = promote(_images(name, d, "d"), permute(_weight(name, weight), TO_HWIO))
+    check_groups(name, weight.shape[1] * settings.groups, weight.shape[0], settings.groups)
+    _check_gradient(name, d, (weight.shape[0], *conv_output_size(name, size, weight.shape[2:], settings)))
     return _like(d, ConvInputGradient(settings, size, channels_first=True)(*inputs))
 
 
@@ -254,6 +260,8 @@ def conv2d_weight_gradient(
     settings = _settings(name, stride, padding, dilation, groups)
     kernel = pair(name, "kernel_size", kernel_size, 1)
     inputs = promote(_images(name, x, "x"), _images(name, d, "d"))
+    check_groups(name, x.shape[-3], d.shape[-3], settings.groups)
+    _check_gradient(name, d, (*x.shape[:-3], d.shape[-3], *conv_output_size(name, x.shape[-2:], kernel, settings)))
     return permute(ConvWeightGradient(settings, kernel, channels_first=True)(*inputs), TO_OIHW)
 
 
@@ -297,7 +305,7 @@ def conv_transpose2d(
     if images.shape[1] != kernel.shape[0]:
         raise ShapeError(
             f"{name}: the input {x.shape} has {images.shape[1]} channels, "
-            f"the weight {weight.shape} takes {kernel.shape[0]}"
+            f"the weight {weight.shape} takes {kernel.shape[0]}; its axes are C,O/groups,Kh,Kw"
         )
     size = _transposed_size(images.shape[2:], kernel.shape[2:], settings, extra)
     out = ConvInputGradient(settings, size, channels_first=True)(images, permute(kernel, TO_HWIO))
@@ -332,6 +340,25 @@ def _weight(op: str, weight: Tensor) -> Tensor:
     if tensor(op, weight, "weight").ndim != 4:
         raise ShapeError(f"{op}: the weight must have four axes, the last two of the kernel, got shape {weight.shape}")
     return weight
+
+
+def _check_channels(op: str, x: Tensor, weight: Tensor, groups: int) -> None:
+    """Raise ShapeError where images do not have the channels that a weight (O,C/groups,Kh,Kw) takes."""
+    channels, taken = x.shape[-3], weight.shape[1] * integer(op, "groups", groups, 1)
+    check_groups(op, channels, weight.shape[0], groups)
+    if channels != taken:
+        raise ShapeError(
+            f"{op}: the input {x.shape} has {channels} channels, the weight {weight.shape} with groups={groups} takes "
+            f"{taken}; its axes are O,C/groups,Kh,Kw"
+        )
+
+
+def _check_gradient(op: str, d: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise ShapeError where the gradient of an output of that shape, with or without its batch axis, has another."""
+    if d.shape[-len(shape) :] != shape:
+        raise ShapeError(
+            f"{op}: d must have the shape of the output, which ends in {shape} for these sizes, got {d.shape}"
+        )
 
 
 def _like(x: Tensor, out: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.backend_ndarray.layout import as_widths, normalize_axis
-from needle.errors import DTypeError, ShapeError
+from needle.errors import DTypeError, ShapeError, kind_of
 from needle.ops.arguments import promote, tensor
 
 
@@ -33,7 +33,7 @@ def _some(op: str, arrays: Iterable[Tensor]) -> list[Tensor]:
     if isinstance(arrays, Tensor):
         raise ShapeError(f"{op}: expected a list of tensors, got one Tensor of shape {arrays.shape}; put it in a list")
     if not isinstance(arrays, Iterable):
-        raise DTypeError(f"{op}: expected a list of tensors, got a {type(arrays).__name__}")
+        raise DTypeError(f"{op}: expected a list of tensors, got {kind_of(arrays)}")
     listed = list(arrays)
     if not listed:
         raise ShapeError(f"{op}: got an empty list; give at least one tensor")

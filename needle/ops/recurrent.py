@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from needle.autograd import NDArray, Tensor, TensorTuple, TensorTupleOp
-from needle.errors import DTypeError, OptionError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError, kind_of
 from needle.gradients import differentiate
 from needle.ops.activation import relu
 from needle.ops.arguments import promote, tensor
@@ -201,5 +201,5 @@ def recurrence(op: Recurrence, x: Tensor, weight: Tensor, bias: Tensor, *state: 
 
 def _check_op(op: Any) -> None:
     if not isinstance(op, Recurrence):
-        found = f"the class {op.__name__}" if isinstance(op, type) else f"a {type(op).__name__}"
+        found = f"the class {op.__name__}" if isinstance(op, type) else kind_of(op)
         raise DTypeError(f"recurrence: op must be a Recurrence, such as SimpleRecurrence(), got {found}")

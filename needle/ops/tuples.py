@@ -6,7 +6,7 @@ import numpy as np
 
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
-from needle.errors import BoundsError, DTypeError, ShapeError
+from needle.errors import BoundsError, DTypeError, ShapeError, kind_of
 from needle.ops.arguments import as_scalar, tensor
 
 
@@ -101,7 +101,7 @@ def tuple_get_item(t: TensorTuple, i: int) -> Tensor:
     [2.0, 3.0]
     """
     if not isinstance(t, TensorTuple):
-        raise DTypeError(f"tuple_get_item: expected a needle.TensorTuple, got a {type(t).__name__}")
+        raise DTypeError(f"tuple_get_item: expected a needle.TensorTuple, got {kind_of(t)}")
     if not isinstance(i, (int, np.integer)):
         raise DTypeError(f"tuple_get_item: the index must be an int, got {i!r}; t.tuple() can be sliced")
     if not -len(t) <= i < len(t):
@@ -122,7 +122,7 @@ def tuple_add(a: TensorTuple, b: TensorTuple) -> TensorTuple:
     [[2.0], [4.0]]
     """
     if not isinstance(b, TensorTuple):
-        raise DTypeError(f"tuple_add: expected a needle.TensorTuple, got a {type(b).__name__}")
+        raise DTypeError(f"tuple_add: expected a needle.TensorTuple, got {kind_of(b)}")
     if len(a) != len(b):
         raise ShapeError(f"tuple_add: tuples of {len(a)} and {len(b)} tensors do not match")
     return make_tuple(*[x + y for x, y in zip(a, b, strict=True)])

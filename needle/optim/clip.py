@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from needle.autograd import Tensor
-from needle.errors import DTypeError
+from needle.errors import DTypeError, kind_of
 from needle.nn import Module
 from needle.ops.arguments import not_negative, tensor
 
@@ -47,8 +47,7 @@ def clip_grad_norm(params: Tensor | Iterable[Tensor], max_norm: float) -> float:
 def listed_parameters(op: str, params: Any) -> list[Any]:
     """Give an iterable of parameters as a list, or raise; a Sequential is one of modules."""
     if isinstance(params, Tensor | Module) or not isinstance(params, Iterable):
-        kind = type(params).__name__
-        raise DTypeError(f"{op}: expected an iterable of tensors, got a {kind}; give model.parameters()")
+        raise DTypeError(f"{op}: expected an iterable of tensors, got {kind_of(params)}; give model.parameters()")
     return list(params)
 
 

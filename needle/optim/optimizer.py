@@ -10,7 +10,7 @@ import numpy as np
 from needle import backend_ndarray as nd
 from needle.autograd import NDArray, Tensor
 from needle.backend_ndarray.dtypes import as_ndarray
-from needle.errors import DeviceError, DTypeError, GradientError, OptionError, ShapeError
+from needle.errors import DeviceError, DTypeError, GradientError, OptionError, ShapeError, kind_of
 from needle.ops.arguments import integer, number
 from needle.optim.clip import clip_grad_norm, listed_parameters
 
@@ -86,7 +86,7 @@ class Optimizer:
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Add a group: a dict with "params", an iterable of tensors or one, and any of the hyperparameters by name."""
         if not isinstance(group, Mapping):
-            raise DTypeError(f"{self._name}: a group must be a dict with params, got a {type(group).__name__}")
+            raise DTypeError(f"{self._name}: a group must be a dict with params, got {kind_of(group)}")
         unknown = set(group) - set(self.defaults) - {"params"}
         if unknown or "params" not in group:
             known = ", ".join(["params", *self.defaults])
@@ -105,7 +105,7 @@ class Optimizer:
 
     def _check_parameter(self, index: int, p: Any) -> None:
         if not isinstance(p, Tensor):
-            raise DTypeError(f"{self._name}: parameter {index} must be a Tensor, got a {type(p).__name__}")
+            raise DTypeError(f"{self._name}: parameter {index} must be a Tensor, got {kind_of(p)}")
         if not p.is_leaf():
             raise GradientError(f"{self._name}: parameter {index} is the result of an op; only leaves can be updated")
         if p.dtype.kind != "f":
@@ -191,7 +191,7 @@ class Optimizer:
         """
         name = f"{self._name}.load_state_dict"
         if not isinstance(state, Mapping):
-            raise DTypeError(f"{name}: expected what state_dict() gives, got a {type(state).__name__}")
+            raise DTypeError(f"{name}: expected what state_dict() gives, got {kind_of(state)}")
         problems = self._misfits(state)
         if problems:
             raise ShapeError(f"{name}: the state does not fit: {'; '.join(problems)}")

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from needle.errors import DTypeError, OptionError, ShapeError
+from needle.errors import DTypeError, OptionError, ShapeError, kind_of
 from needle.ops.arguments import fraction, integer, number
 from needle.optim.optimizer import Optimizer
 
@@ -119,7 +119,7 @@ class MultiStepLR(LRScheduler):
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         if not isinstance(milestones, Iterable):
-            raise DTypeError(f"MultiStepLR: milestones must be a list of steps, got a {type(milestones).__name__}")
+            raise DTypeError(f"MultiStepLR: milestones must be a list of steps, got {kind_of(milestones)}")
         self.milestones = sorted(integer("MultiStepLR", "a milestone", step, 0) for step in milestones)
         self.gamma = number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
@@ -312,7 +312,7 @@ class SequentialLR(LRScheduler):
             )
         for scheduler in schedulers:
             if not isinstance(scheduler, LRScheduler):
-                raise DTypeError(f"SequentialLR: expected schedules, got a {type(scheduler).__name__}")
+                raise DTypeError(f"SequentialLR: expected schedules, got {kind_of(scheduler)}")
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
             raise OptionError("SequentialLR: the schedulers are of different optimizers; make them for the one given")
         self.schedulers = list(schedulers)
@@ -341,7 +341,7 @@ class SequentialLR(LRScheduler):
 
 def _optimizer(name: str, optimizer: Optimizer) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
-        raise DTypeError(f"{name}: expected an optimizer, got a {type(optimizer).__name__}")
+        raise DTypeError(f"{name}: expected an optimizer, got {kind_of(optimizer)}")
     return optimizer
 
 

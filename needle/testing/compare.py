@@ -52,4 +52,5 @@ def _suggestion(
     """Say what the gradient of one input looks like, for random weights, which tell most faults apart."""
     right, *wrong = expected
     got = f.gradient_arrays(f.weights)[position]
-    return Diagnosis(got, right, tolerance, dict(zip(suspects, wrong))).suggestion()
+    suggestion = Diagnosis(got, right, tolerance, dict(zip(suspects, wrong))).suggestion()
+    return "; ".join([text for text in (suggestion, f.rounding()) if text])

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from needle.autograd import Tensor, TensorTuple
-from needle.engine import enable_grad
-from needle.errors import DTypeError, GradientError
+from needle.engine import enable_grad, find_topo_sort
+from needle.errors import DTypeError, GradientError, kind_of
 from needle.gradients import grad
 
 Ndarray: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -61,7 +61,7 @@ class WeightedSum:
             return (outputs,)
         if not isinstance(outputs, (tuple, list, TensorTuple)) or not all(isinstance(y, Tensor) for y in outputs):
             raise DTypeError(
-                f"check_gradients: the function gave a {type(outputs).__name__}; return a Tensor or a tuple of Tensors"
+                f"check_gradients: the function gave {kind_of(outputs)}; return a Tensor or a tuple of Tensors"
             )
         return tuple(outputs)
 
@@ -105,6 +105,16 @@ class WeightedSum:
     def slope(self, direction: Arrays) -> float:
         """Give (f(x + step * direction) - f(x - step * direction)) / (2 * step)."""
         return (self.along(direction, self.step) - self.along(direction, -self.step)) / (2 * self.step)
+
+    def rounding(self) -> str:
+        """Say that float32 values are in the graph of the outputs, where there are any."""
+        for node in find_topo_sort(self.outputs(*self.inputs)):
+            if isinstance(node, Tensor) and node.dtype == np.float32:
+                return (
+                    f"float32 values of shape {node.shape} are in the graph, and their rounding in the differences; "
+                    "make them float64, such as by Tensor(array, dtype='float64')"
+                )
+        return ""
 
     def differences(self, position: int, weightings: Sequence[Arrays]) -> list[Ndarray]:
         """Give, by central differences, the gradient for one array of x, for each way to weigh the outputs."""

@@ -13,7 +13,7 @@ SHOWN = 3  # how many elements a message lists
 
 
 def check_smooth(f: WeightedSum, order: int) -> None:
-    """Raise GradientError where f has a kink or a tie at x, naming the elements, or changes from call to call."""
+    """Raise GradientError where f has a kink or a tie at x, or is rounded to float32, or changes from call to call."""
     direction = f.direction()
     here = f.along(direction, 0)
     if f.along(direction, 0) != here and not np.isnan(here):
@@ -25,9 +25,13 @@ def check_smooth(f: WeightedSum, order: int) -> None:
         )
     gap = _gap(f, direction, here)
     if gap:
+        differ = f"the slopes to both sides differ by {gap:.3g}"
+        rounding = f.rounding()
+        if rounding:
+            raise GradientError(f"check_gradients: no slope to compare with (order {order}): {differ}; {rounding}")
         raise GradientError(
-            f"check_gradients: not differentiable at these inputs (order {order}): the slopes to both sides differ by "
-            f"{gap:.3g}; there is a kink or a tie{_places(f, here)}; move the inputs apart, or away from it"
+            f"check_gradients: not differentiable at these inputs (order {order}): {differ}; "
+            f"there is a kink or a tie{_places(f, here)}; move the inputs apart, or away from it"
         )
 
 

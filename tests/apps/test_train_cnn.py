@@ -25,6 +25,7 @@ def test_digits_are_learned_in_a_few_epochs(run, capsys):
     assert result.confusion.sum() == 355 and result.confusion.sum(axis=1).min() >= 34
     assert result.accuracy == np.trace(result.confusion) / 355
     printed, errors = capsys.readouterr()
+    assert "adam, lr 0.003 one-cycle, batches of 64, weight decay 0, label smoothing 0.1, augmentation none" in printed
     row = r"^ +\d  \d\.\d{4}  +\d+\.\d\d%  +\d+\.\d\d%  +[\d,]+  +\d+\.\d  +\d+:\d\d$"
     assert len(re.findall(row, printed, re.MULTILINE)) == 5
     assert f"test accuracy {result.accuracy:.2%}: {np.trace(result.confusion)} of 355 images" in printed
@@ -229,9 +230,18 @@ def test_a_last_batch_of_one_image_is_left_out(run):
     run("--model", "resnet9", "--epochs", 1, "--batch-size", 131)
 
 
-def test_a_device_that_is_not_there_ends_with_its_reason(run):
-    with pytest.raises(SystemExit, match=r"^train_cnn: .*cuda\(\)"):
+def test_devices_that_are_not_enabled_are_no_choice(run, capsys):
+    with pytest.raises(SystemExit, match="2"):
         run("--device", "cuda")
+    assert "invalid choice: 'cuda' (choose from" in capsys.readouterr().err
+
+
+def test_the_header_says_why_the_native_device_is_missing(run, monkeypatch, capsys):
+    run("--epochs", 1, "--device", "cpu_numpy")
+    assert "slower than need be" not in capsys.readouterr().out
+    monkeypatch.setattr(ndl, "backend_info", lambda: {"devices": {"cpu": "no C++ compiler was found"}})
+    run("--epochs", 1, "--device", "cpu_numpy")
+    assert "on cpu_numpy()\nslower than need be: no C++ compiler was found\n" in capsys.readouterr().out
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(run):

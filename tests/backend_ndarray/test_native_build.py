@@ -11,6 +11,7 @@ import pytest
 
 import needle as ndl
 from needle import backend_ndarray as nd
+from needle.__main__ import main
 from needle.backend_ndarray import native
 from needle.errors import DeviceError, OptionError
 from tests.backend_ndarray.test_kernels import KERNELS
@@ -105,8 +106,19 @@ def test_without_a_compiler_needle_installs_and_the_device_says_why(tmp_path):
 def test_info_is_printed():
     done = run_python("import runpy; runpy.run_module('needle', run_name='__main__')")
     assert f"version: {ndl.__version__}" in done.stdout, done.stderr
-    assert re.search(r"^devices: cpu: .*; cpu_numpy: enabled", done.stdout, re.MULTILINE)
+    lines = done.stdout.splitlines()
+    assert "device cpu_numpy: enabled" in lines
+    assert "device cuda: not there (needle has no CUDA backend; use default_device())" in lines
     assert re.search(r"^threads: \d+$", done.stdout, re.MULTILINE)
+
+
+def test_info_of_a_machine_without_a_compiler_is_in_words(monkeypatch, capsys):
+    monkeypatch.setitem(ndl.cpu().__dict__, "_loaded", ImportError("its kernels were not compiled"))
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("device cpu: not there (its kernels were not compiled; install g++")
+    assert {"instruction set: none, without the device cpu", "kernels in C++: none"} <= set(lines)
+    assert not [line for line in lines if "None" in line or line.rstrip().endswith(":")]
 
 
 # Which kernels are native: each is called on floating-point numbers while the reference kernels are watched.

@@ -189,10 +189,10 @@ def test_an_unknown_attribute_raises(array):
 def test_module_functions_take_ndarrays():
     wrong = np.ones(3)
     for function in (nd.exp, nd.log, nd.tanh, nd.sum, nd.flip, nd.clip):
-        with pytest.raises(DTypeError, match=f"^{function.__name__}: expected an NDArray, got a ndarray"):
+        with pytest.raises(DTypeError, match=f"^{function.__name__}: expected an NDArray, got an ndarray"):
             function(wrong)
     for function in (nd.reshape, nd.broadcast_to, nd.matmul, nd.maximum):
-        with pytest.raises(DTypeError, match=f"^{function.__name__}: expected an NDArray, got a ndarray"):
+        with pytest.raises(DTypeError, match=f"^{function.__name__}: expected an NDArray, got an ndarray"):
             function(wrong, wrong)
     with pytest.raises(DTypeError, match=r"^where: expected an NDArray"):
         nd.where(wrong, 1, 2)

@@ -104,7 +104,7 @@ def test_a_file_of_another_name_is_checked_as_the_named_assignment(solved, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check", "nowhere/attention.py"], "No such file"),
+        (["check", "nope.py"], "nope.py: no such file or directory\n"),
         (["check", "."], "directory"),
         (["check", __file__, "--assignment", "nowhere.py"], "no assignment 'nowhere.py'"),
         (["check", __file__, "--assignment", __file__], "has its NAME_checks.py beside it"),
@@ -169,6 +169,22 @@ def test_a_teacher_writes_an_assignment(tmp_path, capsys):
     assert main(["check", str(own), "--assignment", str(own)]) == 0
 
 
+def test_a_handout_needs_nothing_of_the_teachers(tmp_path):
+    teacher, student = tmp_path / "teacher", tmp_path / "student"
+    teacher.mkdir()
+    (teacher / "own.py").write_text(OWN)
+    (teacher / "own_checks.py").write_text(OWN_CHECKS)
+    assert main(["make", str(student), "--assignment", str(teacher / "own.py")]) == 0
+    shutil.rmtree(teacher)
+    assert sorted(path.name for path in student.iterdir()) == ["own.py", "own_checks.py", "test_own.py"]
+    assert not any("teacher" in path.read_text() for path in student.iterdir())
+    for solution, status in (("return x * 1", 1), ("return 2 * x", 0)):
+        (student / "own.py").write_text(f"def double(x):\n    {solution}\n")
+        done = subprocess.run([sys.executable, student / "test_own.py"], capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert ("Nothing was doubled." in done.stdout) == bool(status)
+
+
 def test_a_check_that_fails_itself_blames_nobody_else(tmp_path, capsys):
     own = tmp_path / "own.py"
     own.write_text(OWN.replace("2 * x", "x * 1"))
@@ -228,4 +244,14 @@ def test_a_report_says_once_what_many_checks_share():
         "  FAIL  b",
         "  pass  c",
         "1 of 3 checks passed, 3 of 6 points",
+        "Mend the first failures first: later ones may come from them.",
     ]
+
+
+@pytest.mark.parametrize("start", range(60, 110))
+def test_a_report_breaks_no_line_within_a_shape(start):
+    message = f"{'x' * start} got (2, 3, 4), strides [12, -4, 1], and more words to fill a line"
+    report = str(Report("own", "own.py", (Result("a", 1, message),)))
+    assert "got (2, 3, 4)," in report.replace("\n        ", " ") and len(report.splitlines()) > 3
+    for line in report.splitlines():
+        assert line.count("(") == line.count(")") and line.count("[") == line.count("]")

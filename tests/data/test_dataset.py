@@ -89,7 +89,7 @@ def test_arrays_of_uneven_lists():
 @pytest.mark.parametrize("train", ["test", "False", 1, None, [double]])
 def test_train_is_a_truth_value(train, tmp_path):
     for make in (Digits, lambda train: CIFAR10Dataset(tmp_path, train)):
-        with pytest.raises(ndl.DTypeError, match="train must be True or False, got a "):
+        with pytest.raises(ndl.DTypeError, match=r"train must be True or False, got (a |an |None)"):
             make(train)
 
 
@@ -99,7 +99,7 @@ def test_train_is_a_truth_value(train, tmp_path):
         (double, "transforms must be a list of functions, got a function"),
         ("double", "transforms must be a list of functions, got a str"),
         (iter([double]), "transforms must be a list of functions, got a list_iterator"),
-        ([double, 2], "transform 1 must be a function, got a int"),
+        ([double, 2], "transform 1 must be a function, got an int"),
     ],
 )
 def test_transforms_are_a_list_of_functions(transforms, fault):

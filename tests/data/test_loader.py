@@ -161,8 +161,32 @@ def test_samples_may_be_lists_tensors_and_plain_sequences():
     assert first.numpy().tolist() == [[1, 1], [0, 0]] and second.numpy().tolist() == [[3], [4]]
 
 
+@pytest.mark.parametrize(
+    ("number", "kind", "dtype", "remedy"),
+    [
+        (2**24 + 1, "int64", "float32", "float64"),
+        (-(2**24) - 1, "int32", "float32", "float64"),
+        (2**53 + 1, "int64", "float64", "int64"),
+        (2**63 - 1, "int64", "float32", "float64"),
+    ],
+)
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_whole_number_that_would_be_rounded_raises(number, kind, dtype, remedy, prefetch):
+    data = NDArrayDataset(np.zeros((3, 2)), np.array([0, number, 1], kind))
+    assert next(iter(DataLoader(data, 1, dtype=dtype)))[1].item() == 0
+    with pytest.raises(ndl.DTypeError, match=f"^DataLoader: {number} in entry 1 .*rounded: {dtype} .*dtype='{remedy}'"):
+        list(DataLoader(data, 2, dtype=dtype, prefetch=prefetch))
+    assert next(iter(DataLoader(data, 3, dtype="int64")))[1].numpy().tolist() == [0, number, 1]
+
+
+def test_whole_numbers_that_the_dtype_holds_pass():
+    ids = np.array([2**24, -(2**24), 2**40, 2**24 + 2])
+    (batch,) = next(iter(DataLoader(NDArrayDataset(ids), 4)))
+    assert batch.dtype == ndl.default_dtype() and batch.numpy().tolist() == ids.tolist()
+
+
 def test_samples_that_do_not_fit_raise():
-    with pytest.raises(ndl.DTypeError, match="a sample is a ndarray; let it be a tuple"):
+    with pytest.raises(ndl.DTypeError, match="a sample is an ndarray; let it be a tuple"):
         next(iter(DataLoader([np.ones(2), np.ones(2)], 2)))
     with pytest.raises(ndl.ShapeError, match=r"differ in shape.*\(2,\).*\(3,\)"):
         next(iter(DataLoader([(np.ones(2),), (np.ones(3),)], 2)))

@@ -23,7 +23,7 @@ def drawing(model):
 
 def test_ops_shapes_and_parameters_are_in_the_source(drawing):
     labels = re.findall(r'label="(.*?)"', drawing.source)
-    assert {r"0.weight\n(3, 3, 1, 2)", r"3.bias\n(1, 3)", r"MatMul\n(1, 3)", r"Tensor\n(1, 1, 4, 4)"} <= set(labels)
+    assert {r"0.weight\n(3, 3, 1, 2)", r"3.bias\n(1, 3)", r"Affine\n(1, 3)", r"Tensor\n(1, 1, 4, 4)"} <= set(labels)
     assert len(re.findall("fde9c9", drawing.source)) == 4, "the parameters have their colour"
 
 
@@ -57,7 +57,7 @@ def test_an_svg_shows_every_label(drawing, tmp_path):
     drawing.save(tmp_path / "graph.svg")
     svg = (tmp_path / "graph.svg").read_text()
     assert svg == drawing._repr_svg_() and drawing._repr_html_() is None
-    assert "0.weight" in svg and "MatMul" in svg and svg.count('class="node"') == drawing.source.count("label=")
+    assert "0.weight" in svg and "Affine" in svg and svg.count('class="node"') == drawing.source.count("label=")
 
 
 def test_without_dot_the_source_is_shown(drawing, tmp_path, monkeypatch):

@@ -26,6 +26,11 @@ def test_ids_of_any_shape(device, ids):
     assert (layer(ids).numpy() == layer.weight.numpy()[np.array(ids, dtype=int)]).all()
 
 
+def test_a_negative_id_is_not_answered_by_more_rows():
+    with pytest.raises(BoundsError, match=r"^embedding: id -1 at \(1,\) is not in 0..2; ids count from 0$"):
+        nn.Embedding(3, 4)([0, -1])
+
+
 def test_gradients_add_up(device, dtype):
     layer = nn.Embedding(5, 2, device=device, dtype=dtype)
     ids = ndl.Tensor(IDS, device=device, dtype="float32")

@@ -366,9 +366,16 @@ def test_class_weights_are_a_buffer():
 
 
 @pytest.mark.parametrize("row", [row for row in LAYERS if row not in ("Identity", "Residual")])
-@pytest.mark.parametrize("x", [[[1.0, 2.0]], np.ones((2, 4, 4, 4)), None])
-def test_input_that_is_no_tensor(row, x):
-    with pytest.raises(DTypeError, match=r"\w+: .*needle.autograd.Tensor, got a .*; wrap it in needle.Tensor"):
+@pytest.mark.parametrize(
+    "x, said",
+    [
+        ([[1.0, 2.0]], "got a list; wrap it in needle.Tensor"),
+        (np.ones((2, 4, 4, 4)), "got a numpy.ndarray; wrap it in needle.Tensor"),
+        (None, "got None; a forward.* that forgot its `return`"),
+    ],
+)
+def test_input_that_is_no_tensor(row, x, said):
+    with pytest.raises(DTypeError, match=rf"\w+: .*needle.autograd.Tensor, {said}"):
         LAYERS[row][0]()(x)
 
 
@@ -409,7 +416,7 @@ def test_input_that_is_no_tensor(row, x):
         (lambda: nn.GELU("cubic")(init.ones(2)), OptionError, "gelu: approximate"),
         (lambda: nn.Sequential([nn.ReLU()]), DTypeError, "Sequential: entry 0 must be .*a list; unpack"),
         (lambda: nn.Sequential(nn.ReLU(), nn.Tanh), DTypeError, r"Sequential: entry 1 is the class Tanh; .*Tanh\("),
-        (lambda: nn.Residual(None), DTypeError, "Residual: fn must be a module, got a NoneType"),
+        (lambda: nn.Residual(None), DTypeError, "Residual: fn must be a module, got None"),
         (lambda: nn.Residual(nn.ReLU), DTypeError, "Residual: fn is the class ReLU"),
         (lambda: nn.Linear(4, 2, dtype="int64"), DTypeError, "Linear: dtype must be float32 or float64, got int64"),
         (lambda: nn.Conv(1, 2, 3, dtype="bool"), DTypeError, "Conv: dtype must be float32 or float64, got bool"),
@@ -422,7 +429,7 @@ def test_input_that_is_no_tensor(row, x):
         (lambda: nn.LayerNorm1d(3, eps=float("nan"))(init.ones(2, 3)), OptionError, "layer_norm: eps .* got nan"),
         (lambda: nn.BatchNorm1d.from_arrays([[1], [1, 2]], [1], [1], [1]), ShapeError, "BatchNorm1d.from_arrays"),
         (lambda: nn.Dropout("0.5"), DTypeError, "Dropout: p must be a number, got a str"),
-        (lambda: nn.ReLU().register_forward_hook(None), DTypeError, "ReLU: a hook must be a function, got a NoneType"),
+        (lambda: nn.ReLU().register_forward_hook(None), DTypeError, "ReLU: a hook must be a function, got None"),
         (lambda: nn.SoftmaxLoss()(init.ones(2, 3), ndl.Tensor([0, 3])), BoundsError, "cross_entropy: .*3"),
         (lambda: nn.SoftmaxLoss()(init.ones(2, 3), ndl.Tensor([0, 1, 2])), ShapeError, "cross_entropy"),
         (lambda: nn.CrossEntropyLoss(reduction="all")(init.ones(2, 3), ndl.Tensor([0, 1])), OptionError, "reduction"),

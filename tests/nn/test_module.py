@@ -275,6 +275,8 @@ def test_load_of_what_is_no_number_changes_nothing():
             layer.load_state_dict({"weight": np.ones((2, 1)), "bias": bias})
     with pytest.raises(DTypeError, match=r"Linear\.load_state_dict: expected a dict of arrays by path, got a list"):
         layer.load_state_dict([1, 2])
+    with pytest.raises(DTypeError, match=r"got a Linear; give its state_dict\(\)"):
+        layer.load_state_dict(layer)
     assert (layer.weight.numpy() == before).all()
 
 

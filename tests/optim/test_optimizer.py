@@ -261,7 +261,7 @@ def test_state_that_does_not_fit(change, said):
 
 
 def test_state_that_is_none():
-    with pytest.raises(DTypeError, match=r"Adam.load_state_dict: expected what state_dict\(\) gives, got a NoneType"):
+    with pytest.raises(DTypeError, match=r"Adam.load_state_dict: expected what state_dict\(\) gives, got None"):
         optim.Adam([parameter([1.0])]).load_state_dict(None)
 
 
@@ -275,13 +275,13 @@ def test_state_that_is_none():
         (nn.Sequential(nn.Linear(2, 3)), DTypeError, r".* got a Sequential; give model\.parameters\(\)"),
         (iter(()), ShapeError, "there are no parameters"),
         (ndl.Tensor([1.0]), DTypeError, "expected an iterable of tensors, got a Tensor"),
-        (3, DTypeError, "expected an iterable of tensors, got a int"),
+        (3, DTypeError, "expected an iterable of tensors, got an int"),
         (["weight"], DTypeError, "parameter 0 must be a Tensor, got a str"),
-        ([ndl.Tensor([1.0]), None], DTypeError, "parameter 1 must be a Tensor, got a NoneType"),
+        ([ndl.Tensor([1.0]), None], DTypeError, "parameter 1 must be a Tensor, got None"),
         ([ndl.Tensor([1], dtype="int64")], DTypeError, "parameter 0 is of dtype int64"),
         ([ndl.Tensor([1.0]) * 2], GradientError, "parameter 0 is the result of an op"),
-        ([np.ones(2)], DTypeError, "parameter 0 must be a Tensor, got a ndarray"),
-        ([{"params": None}], DTypeError, "params of a group: expected an iterable of tensors, got a NoneType"),
+        ([np.ones(2)], DTypeError, "parameter 0 must be a Tensor, got an ndarray"),
+        ([{"params": None}], DTypeError, "params of a group: expected an iterable of tensors, got None"),
         ([{"params": []}, ndl.Tensor([1.0])], DTypeError, "a group must be a dict with params, got a Tensor"),
         ([ndl.Tensor([1.0]), {"params": []}], DTypeError, "a group must be a dict with params, got a Tensor"),
         ([{"lr": 0.1}], OptionError, "a group has params and maybe some of params, lr"),
@@ -309,7 +309,7 @@ def test_wrong_parameters(make, params, error, said):
         (optim.AdamW, {"eps": -1e-8}, "AdamW: eps must be at least 0"),
         (optim.SGD, {"dampening": -0.5}, "SGD: dampening must be at least 0"),
         (optim.SGD, {"dampening": "none"}, "SGD: dampening must be a number, got a str"),
-        (optim.SGD, {"lr": None}, "SGD: lr must be a number, got a NoneType"),
+        (optim.SGD, {"lr": None}, "SGD: lr must be a number, got None"),
         (optim.Adam, {"beta1": "0.9"}, "Adam: beta1 must be a number"),
     ],
 )

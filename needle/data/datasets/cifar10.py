@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from needle.data.dataset import ImageDataset, Transforms, flag
 from needle.data.datasets import plain_pickle
-from needle.errors import FileFormatError
+from needle.errors import FileFormatError, kind_of
 
 PIXELS = 3 * 32 * 32
 TRAIN_FILES = [f"data_batch_{i}" for i in range(1, 6)]
@@ -77,7 +77,7 @@ def _read_pickle(path: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path}: no CIFAR-10 batch: no dict with data and labels in bytes") from error
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape != (labels.size, PIXELS):
-        found = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else f"a {type(pixels).__name__}"
+        found = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else f"{kind_of(pixels)}"
         raise FileFormatError(
             f"{path}: no CIFAR-10 batch: data is {found} for labels {labels.shape}, not uint8 (n, {PIXELS}) for (n,)"
         )
