@@ -31,8 +31,8 @@ coverage: .venv/test.installed  # the quick tests, and which lines and branches 
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
-fuzz: .venv/test.installed .venv/parity.installed  # every property, on thousands of examples; about ten minutes
-	$(RUN) -m pytest -q -m hypothesis --hypothesis-profile=long $(ARGS)
+fuzz: .venv/test.installed .venv/parity.installed  # every property, on thousands of new examples; a quarter of an hour
+	$(RUN) -m pytest -q -m hypothesis --hypothesis-profile=long --timeout=0 $(ARGS)
 
 sanitize: .venv/dev.installed
 	tests/sanitize.sh $(ARGS)

@@ -190,7 +190,7 @@ def matmul(draw: st.DrawFn) -> Row:
     left, right = (*batches[0], m, n), (*batches[1], n, p)
     vector = draw(st.sampled_from(["neither", "left", "right", "both"]))
     shapes = (left if vector in ("neither", "right") else (n,), right if vector in ("neither", "left") else (n,))
-    return Row("matmul", ops.matmul, np.matmul, shapes)
+    return Row("matmul", ops.matmul, np.matmul, shapes, domain=(-0.3, 0.31))  # sums that cancel keep their digits
 
 
 @st.composite
