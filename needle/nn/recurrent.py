@@ -29,7 +29,14 @@ class _Cell(Module):
     bias_ih: Tensor | None
     bias_hh: Tensor | None
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, device: BackendDevice | None, dtype: Any) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: BackendDevice | None = None,
+        dtype: Any = "float32",
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.input_size = integer(name, "input_size", input_size, 1)
@@ -158,16 +165,6 @@ class LSTMCell(_Cell):
 
     kind = ops.LSTMRecurrence
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: BackendDevice | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, device, dtype)
-
     def forward(self, X: Tensor, h: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, ...]:
         return self.step(X, h)
 
@@ -189,16 +186,6 @@ class GRUCell(_Cell):
     """
 
     kind = ops.GRURecurrence
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: BackendDevice | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, X: Tensor, h: Tensor | None = None) -> Tensor:
         return self.step(X, h)[0]

@@ -56,14 +56,12 @@ class Normalize(TensorOp):
 
     def compute(self, x: NDArray, weight: NDArray | None = None, bias: NDArray | None = None) -> NDArray:
         weight, bias = [a if a is None else a.reshape(self.parameter_shape) for a in (weight, bias)]
-        out, self.mean, variance = layers.normalize(
-            _shaped(x, self.shape), weight, bias, self.axes, self.eps, self.relu
-        )
+        out, self.mean, variance = layers.normalize(x.reshape(self.shape), weight, bias, self.axes, self.eps, self.relu)
         self.inv_std = (variance + self.eps) ** -0.5
         if self.on_statistics and x.size:
             count = prod([self.shape[axis] for axis in self.axes])
             self.on_statistics(self.mean.reshape(-1), variance.reshape(-1), count)
-        return _shaped(out, x.shape)
+        return out.reshape(x.shape)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, ...]:
         out_grad = astype(out_grad, node.dtype)
@@ -91,11 +89,11 @@ class NormalizeGradients(TensorTupleOp):
         op, seen = self.forward, weight
         if seen is not None:
             seen = seen.reshape(op.parameter_shape)
-        y = None if self.rectified is None else _shaped(self.rectified.realize_cached_data(), op.shape)
+        y = None if self.rectified is None else self.rectified.realize_cached_data().reshape(op.shape)
         to_x, *to_parameters = layers.normalize_gradient(
-            _shaped(d, op.shape), _shaped(x, op.shape), seen, op.mean, op.inv_std, op.axes, y
+            d.reshape(op.shape), x.reshape(op.shape), seen, op.mean, op.inv_std, op.axes, y
         )
-        return _shaped(to_x, x.shape), *[a.reshape(weight.shape) for a in to_parameters if weight is not None]
+        return to_x.reshape(x.shape), *[a.reshape(weight.shape) for a in to_parameters if weight is not None]
 
     def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> tuple[Tensor | None, ...]:
         return differentiate(self._formula, node.inputs, out_grad.tuple())
@@ -251,10 +249,6 @@ def group_norm(
     axes = tuple(range(2, x.ndim + 1))
     spread = (1, *groups, *[1] * len(image))
     return Normalize((batch, *groups, *image), axes, spread, not_negative(name, "eps", eps))(*inputs)
-
-
-def _shaped(a: NDArray, shape: tuple[int, ...]) -> NDArray:
-    return a if a.shape == shape else a.reshape(shape)
 
 
 def _channels_first(op: str, x: Tensor) -> tuple[int, ...]:
